@@ -21,6 +21,11 @@ CONTRACTS = {
     if section.startswith("importlinter:contract:")
 }
 
+GRAMMARS = (
+    "tree_sitter_c", "tree_sitter_go", "tree_sitter_java", "tree_sitter_javascript", "tree_sitter_python",
+    "tree_sitter_rust", "tree_sitter_typescript",
+)  # fmt: skip
+
 # Contract, the files to plant (below src/punie) with their text, and what else the linter's report must name.
 PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("layers", {"domain/planted.py": "import punie.ports\n"}, ("punie.domain.planted",)),
@@ -105,6 +110,11 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("ports", {"ports/planted.py": "import attrs, anyio, msgspec, socket\n"}, ("msgspec", "socket")),
     ("application", {"application/planted.py": "import anyio, msgspec, subprocess\n"}, ("msgspec", "subprocess")),
     ("pydantic-ai", {"bootstrap/planted.py": "def late():\n    from pydantic_ai import Agent\n"}, ("pydantic_ai",)),
+    (
+        "grammars",
+        {"bootstrap/planted.py": "def late():\n" + "".join(f"    import {name}\n" for name in GRAMMARS)},
+        GRAMMARS,
+    ),
     ("pydantic-core", {"bootstrap/planted.py": "def late():\n    import pydantic_core\n"}, ("pydantic_core",)),
     ("openai-agents", {"bootstrap/planted.py": "def late():\n    import agents\n"}, ("agents",)),
     ("openai", {"bootstrap/planted.py": "def late():\n    import openai\n"}, ("openai",)),

@@ -38,7 +38,8 @@ DISCOVERING = {
     "params": {"protocolVersion": 1, "clientCapabilities": {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}},
 }
 FOR_CALLS = {
-    "jsonschema_rs", "dulwich", "tree_sitter", "tree_sitter_bash", "punie.adapters.checks.reports",
+    "jsonschema_rs", "dulwich", "tree_sitter", "tree_sitter_bash", "tree_sitter_c",
+    "tree_sitter_python", "punie.adapters.checks.reports",
     "punie_scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
     "jinja2", "opentelemetry.sdk", "snowballstemmer",
 }  # fmt: skip
