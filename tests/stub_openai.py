@@ -144,6 +144,10 @@ class StubOpenAI:
         """The variables that point an OpenAI client here."""
         return {"OPENAI_BASE_URL": self.base_url, "OPENAI_API_KEY": "stub-key"}
 
+    def anthropic_environment(self) -> dict[str, str]:
+        """The variables that point Anthropic's client here; `POST /v1/messages` plays the same steps."""
+        return {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.port}", "ANTHROPIC_API_KEY": "stub-key"}
+
     def wait_for_requests(self, count: int, timeout_s: float = 10.0) -> list[Recorded]:
         """Wait until `count` requests have come, in a thread of its own in async code; raises TimeoutError."""
         server = self._running

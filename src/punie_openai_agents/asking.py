@@ -55,6 +55,7 @@ class Question:
     tools: Sequence[Tool] = ()
     effort: Effort | None = None
     max_tokens: int | None = None
+    session_id: str | None = None
 
 
 @define
@@ -132,6 +133,8 @@ def _settings(kit: Kit, question: Question) -> ModelSettings:
     settings = ModelSettings(include_usage=True, max_tokens=question.max_tokens)
     if question.effort is not None:
         settings.reasoning = Reasoning(effort=question.effort.value)
+    if kit.official and question.session_id is not None:
+        settings.extra_args = {"prompt_cache_key": question.session_id}  # a session's requests find one cache
     if not kit.chat or kit.official:
         settings.store = False  # the whole conversation is sent each time, so the provider need not keep it
     if not kit.chat and kit.thinks:

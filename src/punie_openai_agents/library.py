@@ -166,7 +166,8 @@ class AgentsTurn(LibraryTurn[History]):
     async def _ask(self, number: int) -> Answer:
         catalog = await self.tools.offered()
         instructions = "\n\n".join(text for text in (self.turn.instructions, catalog.notes) if text)
-        question = Question(instructions, self.now.items, self._offered.take(catalog), self.turn.effort)
+        tools, turn = self._offered.take(catalog), self.turn
+        question = Question(instructions, self.now.items, tools, turn.effort, session_id=turn.session_id)
         answer = self._answer = Answer()
         await ask(self.kit, question, answer, self.events.emit, f"{self.turn.id}-{number}")
         return answer

@@ -34,7 +34,7 @@ TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))
 @pytest.mark.parametrize(
     ("model", "kind", "says"),
     [
-        ("anthropic:claude-sonnet-4-5", "configuration", "pip install 'punie[anthropic]'"),
+        ("groq:llama-3", "configuration", "pip install 'punie[groq]'"),
         ("google:gemini-2.5-pro", "configuration", "pip install 'punie[google]'"),
         ("nope:x", "configuration", "provider:name"),
         ("gpt-4o", "configuration", "provider:name"),
@@ -53,7 +53,7 @@ async def test_a_model_that_cannot_be_set_up_says_what_to_install_or_how_models_
 
 
 def _installed(provider: str) -> bool:
-    package = {"anthropic": "import anthropic", "google": "from google import genai"}[provider]
+    package = {"groq": "import groq", "google": "from google import genai"}[provider]
     return subprocess.run([sys.executable, "-c", package], check=False, capture_output=True).returncode == 0
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.stub_model.messages import message, message_events
 from tests.stub_model.payload import completion, deltas, ending
 from tests.stub_model.responses import response_events
 from tests.stub_model.steps import Failure, Json, Recorded, Reply, Step
@@ -84,6 +85,7 @@ class StubServer(socketserver.ThreadingTCPServer):
 
 
 class _Connection(socketserver.StreamRequestHandler):
+    _anthropic = False
     server: StubServer  # pyright: ignore[reportIncompatibleVariableOverride] - the base class says BaseServer
     disable_nagle_algorithm = True
 
@@ -117,7 +119,8 @@ class _Connection(socketserver.StreamRequestHandler):
         path = line[1].split("?")[0].rstrip("/")
         if line[0] == "GET" and path.endswith("/models"):
             self._models(headers)
-        elif line[0] == "POST" and path.endswith(("/chat/completions", "/responses")):
+        elif line[0] == "POST" and path.endswith(("/chat/completions", "/responses", "/messages")):
+            self._anthropic = path.endswith("/messages")
             return self._chat(body, headers)
         else:
             self._json(404, {"error": {"message": f"the stub does not serve {line[0]} {path}", "code": "not_found"}})
@@ -166,12 +169,14 @@ class _Connection(socketserver.StreamRequestHandler):
         if not body.get("stream"):
             if step.then != "end":
                 return self._break(step)
-            self._json(200, completion(step, body))
+            self._json(200, message(step, body) if self._anthropic else completion(step, body))
             return True
         self._send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-        if "input" in body:
-            for number, event in enumerate(response_events(step, body)):
-                self._event(json.dumps({**event, "sequence_number": number}))
+        if "input" in body or self._anthropic:
+            events = message_events(step, body) if self._anthropic else response_events(step, body)
+            for number, event in enumerate(events):
+                numbered = event if self._anthropic else {**event, "sequence_number": number}
+                self._event(json.dumps(numbered), event["type"] if self._anthropic else "")
             if step.then != "end":
                 return self._break(step)
             self._send(b"0\r\n\r\n")
@@ -208,8 +213,8 @@ class _Connection(socketserver.StreamRequestHandler):
             if readable and self.server.stopping.wait(max(0.0, min(left_s, 0.05))):
                 raise ClientGone
 
-    def _event(self, text: str) -> None:
-        data = f"data: {text}\n\n".encode()
+    def _event(self, text: str, name: str = "") -> None:
+        data = f"{f'event: {name}{chr(10)}' if name else ''}data: {text}\n\n".encode()
         self._send(b"%x\r\n%b\r\n" % (len(data), data))
 
     def _json(self, status: int, value: Any, extra: Mapping[str, str] | None = None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pydantic_ai
 from attrs import define, field
@@ -57,7 +57,7 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
             deps_type=TurnDeps,
             output_type=[str, type(None)],
             capabilities=[OnlyTheDesk(), ProviderSearch(), FitsTheContext()],
-            model_settings=request_settings(settings),
+            model_settings=request_settings(settings, caches=self.model.system != _OPENAI or is_openai(self.model)),
         )
         profile, provider = self.model.profile, self.model.provider
         thinks = profile.get("supports_thinking") or profile.get("thinking_always_enabled")
@@ -98,7 +98,8 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
     ) -> AgentTurn:
         """A turn of the agent."""
         model = StreamedModel(self.model, turn.id, events, upkeep)
-        return AgentTurn(self.agent, turn, history, TurnDeps(turn.session_id, tools, Listed(), model, upkeep))
+        own = turn_settings(turn, self.model)
+        return AgentTurn(self.agent, turn, history, TurnDeps(turn.session_id, tools, Listed(), model, upkeep), own)
 
     async def ask(
         self, question: str, *, instructions: str, max_tokens: int, say: Callable[[str], Awaitable[None]]
@@ -138,6 +139,7 @@ class AgentTurn(LibraryTurn[Messages]):
     _turn: Turn
     _history: Messages
     _deps: TurnDeps
+    _settings: RequestSettings
     _run: AgentRun[TurnDeps, Answer] | None = field(default=None, init=False)
     _done: bool = field(default=False, init=False)
 
@@ -151,7 +153,7 @@ class AgentTurn(LibraryTurn[Messages]):
                 model=self._deps.model,
                 instructions=encodable(turn.instructions) or None,
                 deps=self._deps,
-                model_settings=None if turn.effort is None else RequestSettings(thinking=turn.effort.value),
+                model_settings=self._settings,
                 usage_limits=UsageLimits(request_limit=turn.limits.max_requests),
                 infer_name=False,
             ) as self._run:
@@ -236,9 +238,26 @@ def _takes_json_schema(model: Model, transformer: type[JsonSchemaTransformer]) -
     return issubclass(transformer, known) or model.system == "anthropic"
 
 
-def request_settings(settings: ModelSettings) -> RequestSettings:
-    """The settings of every request."""
-    wanted = RequestSettings()
+_OPENAI = "openai"
+
+
+def is_openai(model: Model) -> bool:
+    """Whether the model's server is OpenAI's own: others that speak its protocol may refuse fields they do not know."""
+    return model.system == _OPENAI and (model.base_url or "").rstrip("/") == "https://api.openai.com/v1"
+
+
+def turn_settings(turn: Turn, model: Model) -> RequestSettings:
+    """The settings of every request of a turn; the key keeps a session's requests with one cache."""
+    wanted = RequestSettings() if turn.effort is None else RequestSettings(thinking=turn.effort.value)
+    # Else the library sends a field of OpenAI's, by which that would say why a cache was missed.
+    quiet = {"openai_prompt_cache_diagnostics": False}
+    cached = {"openai_prompt_cache_key": turn.session_id} if is_openai(model) else quiet
+    return cast("RequestSettings", {**wanted, **cached})  # the type with the key would import a provider's library
+
+
+def request_settings(settings: ModelSettings, *, caches: bool = False) -> RequestSettings:
+    """The settings of every request; with `caches` the library marks what the provider is to keep, where one must."""
+    wanted = RequestSettings(cache=True) if caches else RequestSettings()
     if settings.max_output_tokens is not None:
         wanted["max_tokens"] = settings.max_output_tokens
     if settings.temperature is not None:

@@ -87,6 +87,7 @@ def test_the_settings_go_with_every_request_and_the_key_is_never_shown() -> None
     settings = ModelSettings(api_key="sk-secret", max_output_tokens=7, temperature=0.5)
     assert request_settings(settings) == {"max_tokens": 7, "temperature": 0.5}
     assert request_settings(ModelSettings()) == {}
+    assert request_settings(ModelSettings(), caches=True) == {"cache": True}
     assert "sk-secret" not in repr(settings)
 
 
