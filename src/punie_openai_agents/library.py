@@ -103,6 +103,10 @@ class AgentsLibrary(ModelLibrary[History]):
         """The history without its old large results; see the port."""
         return with_results_away(history, before)
 
+    def before(self, history: History, first: int) -> History | None:
+        """The first groups; see the port."""
+        return History(history.groups[:first])
+
     def shortened(self, history: History, first: int, prompt: int | None, summary: str) -> History:
         """The history behind a summary; see the port."""
         return shortened(history, first, prompt, summary)
@@ -167,7 +171,8 @@ class AgentsTurn(LibraryTurn[History]):
         catalog = await self.tools.offered()
         instructions = "\n\n".join(text for text in (self.turn.instructions, catalog.notes) if text)
         tools, turn = self._offered.take(catalog), self.turn
-        question = Question(instructions, self.now.items, tools, turn.effort, session_id=turn.session_id)
+        bound = turn.limits.max_output_tokens
+        question = Question(instructions, self.now.items, tools, turn.effort, bound, turn.session_id)
         answer = self._answer = Answer()
         await ask(self.kit, question, answer, self.events.emit, f"{self.turn.id}-{number}")
         return answer

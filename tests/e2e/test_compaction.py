@@ -24,7 +24,8 @@ LONG = "many words " * 200
 
 
 def is_summary(request: Recorded) -> bool:
-    return "<record>" in json.dumps(request.messages)
+    asked = json.dumps(request.messages)
+    return "<record>" in asked or "Write the summary from which you go on" in asked
 
 
 def told(request: Recorded) -> str:
@@ -74,7 +75,10 @@ async def test_a_conversation_that_outgrows_a_small_context_goes_on_from_its_sum
             assert mine[-1]["summary"] == [{"type": "text", "text": "The notes were read."}]
         places = [number for number, request in enumerate(stub.requests) if is_summary(request)]
         assert places, "it was made shorter"
-        assert "tools" not in stub.requests[places[0]].body
+        asked = stub.requests[places[0]]
+        assert asked.body["tools"] == stub.requests[places[0] - 1].body["tools"]
+        shared = len(asked.messages) - 1
+        assert asked.messages[:shared] == stub.requests[places[0] - 1].messages[:shared]
         before, after = stub.requests[places[0] - 1], stub.requests[places[0] + 1]
         assert len(after.raw) < len(before.raw)
         assert "The notes were read." in told(after)

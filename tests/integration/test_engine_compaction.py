@@ -63,7 +63,11 @@ def again_with(talk: Any, state: bytes | None, since: Transcript = (), door: Fak
 
 
 def is_summary(request: Recorded) -> bool:
-    return "tools" not in request.body and "<record>" in str(request.messages[-1]["content"])
+    """Whether it asks for a summary: as one more answer of its conversation, or of a record, then without tools."""
+    content = str(request.messages[-1]["content"])
+    return "Write the summary from which you go on" in content or (
+        "tools" not in request.body and "<record>" in content
+    )
 
 
 def said(messages: list[dict[str, Any]]) -> str:
@@ -98,6 +102,8 @@ async def test_a_conversation_near_the_contexts_end_is_summarised_before_the_nex
         assert await talk.say("third", limits=LIMITS) is StopReason.END_TURN
         summary, after = talk.stub.requests[2:]
         assert is_summary(summary)
+        before = talk.stub.requests[1].messages
+        assert summary.messages[: len(before)] == before
         assert "I like tabs." in said(summary.messages)
         assert summary.body["max_completion_tokens" if "max_completion_tokens" in summary.body else "max_tokens"] > 0
         assert len(after.raw) < len(talk.stub.requests[1].raw)
@@ -132,6 +138,7 @@ async def test_a_turn_that_outgrows_the_context_by_itself_keeps_its_prompt_and_w
         assert await talk.say("read everything", limits=LIMITS) is StopReason.END_TURN
         assert talk.sink.text == "done"
         summaries = [request for request in talk.stub.requests if is_summary(request)]
+        assert all(request.body["tools"] == talk.stub.requests[0].body["tools"] for request in summaries)
         assert len(summaries) >= 2, "it is made shorter as often as that is needed"
         assert any(OPENING[:40] not in said(request.messages) for request in summaries)
         for request in talk.stub.requests:
@@ -235,6 +242,26 @@ async def test_an_order_that_fails_raises_and_changes_nothing(talking: Talking, 
         assert compactions(sink)[-1] is CompactionStatus.FAILED
 
 
+@pytest.mark.parametrize("again", [Reply(text=["All is well."]), Reply(calls=[Call("read_file")])])
+async def test_a_call_in_place_of_a_summary_is_not_run_and_the_summary_is_asked_once_more(
+    talking: Talking, again: Reply
+) -> None:
+    steps = [Reply(text=["one"]), Reply(text=["I look."], calls=[Call("read_file")]), again, Reply(text=["two"])]
+    async with talking(steps, door=reads()) as talk:
+        await talk.say("first")
+        if again.text:
+            assert await talk.session.compact(CompactionOrder("c-1"), events=FakeEventSink())
+        else:
+            with pytest.raises(EngineError, match="the summary is empty"):
+                await talk.session.compact(CompactionOrder("c-1"), events=FakeEventSink())
+        assert talk.door.calls == []
+        assert len(talk.stub.requests) == 3
+        assert "No tool runs now." in said(talk.messages())
+        await talk.say("second")
+        assert "I look." not in said(talk.messages())
+        assert ("All is well." in said(talk.messages())) is bool(again.text)
+
+
 async def test_a_cancelled_order_says_so_and_changes_nothing(talking: Talking) -> None:
     async with talking([Reply(text=["one"]), Reply(text=["half "], then="hang")]) as talk:
         await talk.say("first")
@@ -250,12 +277,13 @@ async def test_a_cancelled_order_says_so_and_changes_nothing(talking: Talking) -
 
 
 async def test_a_record_that_is_too_long_itself_is_cut_until_the_model_takes_it(talking: Talking) -> None:
-    steps = [Reply(text=["one"]), Failure.context_length(), Failure.context_length(), Reply(text=["Words."])]
+    steps = [Reply(text=["one"]), *[Failure.context_length()] * 3, Reply(text=["Words."])]
     async with talking(steps) as talk:
         await talk.say(LONG)
         order = CompactionOrder("c-1", above_tokens=400)
         assert await talk.session.compact(order, events=FakeEventSink())
-        sizes = [len(request.raw) for request in talk.stub.requests[1:]]
+        assert "<record>" not in said(talk.messages(1)), "the conversation itself is the first that is too long"
+        sizes = [len(request.raw) for request in talk.stub.requests[2:]]
         assert sizes[0] > sizes[1] > sizes[2]
 
 

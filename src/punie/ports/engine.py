@@ -323,6 +323,14 @@ class ModelLibrary(Protocol[H]):
         ...
 
     @abstractmethod
+    def before(self, history: H, first: int) -> H | None:
+        """The history up to its piece `first`, as it was once sent; None for a model that cannot be asked with it.
+
+        A model that is held to answers of one form can write no summary as the next answer of its conversation.
+        """
+        ...
+
+    @abstractmethod
     def shortened(self, history: H, first: int, prompt: int | None, summary: str) -> H:
         """The history with a summary in the place of its pieces before `first`, save the piece `prompt`, which stays.
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic
 import anyio
 import anyio.to_thread
 
-from punie.adapters.library.upkeep import HistoryUpkeep
+from punie.adapters.library.upkeep import Asking, HistoryUpkeep
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import Effort, ModelSettings
@@ -154,11 +154,14 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
         self._library: ModelLibrary[H] | None = None
         self._upkeep: HistoryUpkeep[H] | None = None
         self._key_refused = False
+        self._last: Asking | None = None
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Let the model work on the turn; see the port for what holds after a cancel or an error."""
         library = await self._ready()
-        upkeep = self._upkeep = HistoryUpkeep(library, turn.id, events, turn.limits.compact_above_tokens)
+        self._last = Asking(turn, tools)
+        upkeep = HistoryUpkeep(library, turn.id, events, turn.limits.compact_above_tokens, self._last)
+        self._upkeep = upkeep
         running = library.begin(self._history, turn, tools=tools, events=events, upkeep=upkeep)
         refused = False
         try:
@@ -184,7 +187,7 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
     async def compact(self, order: CompactionOrder, *, events: EventSink) -> bool:
         """Have the model summarise what was said; see the port."""
         library = await self._ready()
-        upkeep = self._upkeep = HistoryUpkeep(library, order.id, events, order.above_tokens)
+        upkeep = self._upkeep = HistoryUpkeep(library, order.id, events, order.above_tokens, self._last)
         try:
             shorter = await upkeep.ordered(order, self._history)
         finally:

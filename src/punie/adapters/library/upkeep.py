@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Generic
 
 import anyio
-from attrs import define, field
+from attrs import define, evolve, field, frozen
 
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.compaction import (
@@ -15,6 +17,7 @@ from punie.domain.model.compaction import (
     SUMMARY_LIMIT_S,
     SUMMARY_TOKENS,
     TELL_LIMIT_S,
+    TEXT_ONLY,
     TRIES,
     USUAL_TOKENS,
     CompactionOrder,
@@ -25,27 +28,88 @@ from punie.domain.model.compaction import (
     cut_running,
     record_prompt,
     summary_instructions,
+    summary_question,
     written_out,
 )
 from punie.domain.model.provider import failure, unusable_answer
-from punie.domain.session.events import CompactionChanged, CompactionDelta, ContextUsed, UsageChanged
-from punie.domain.session.turn import Usage
-from punie.ports.engine import EventSink, H, ModelLibrary, Upkeep
+from punie.domain.session.events import (
+    CompactionChanged,
+    CompactionDelta,
+    ContextUsed,
+    SessionEvent,
+    TextDelta,
+    UsageChanged,
+)
+from punie.domain.session.turn import StopReason, Turn, TurnLimits, Usage
+from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, H, ModelLibrary, ToolDoor, Upkeep
+
+
+@frozen
+class Asking:
+    """The turn and the tools with which a session last asked its model; lives until the next turn."""
+
+    turn: Turn
+    tools: ToolDoor
+
+
+@define
+class _OnlyListed(ToolDoor):
+    """The tools of a conversation, none of which runs: a summary is asked with them, so that its prefix is the same."""
+
+    tools: ToolDoor
+
+    async def offered(self) -> ToolCatalog:
+        return await self.tools.offered()
+
+    async def call(self, call: ToolCall) -> ToolResult:
+        return ToolResult.failure(TEXT_ONLY)
+
+
+@define
+class _Aside(EventSink, Upkeep[H], Generic[H]):
+    """The listener of a turn that writes a summary; `text` is that of its last answer. Lives as long as the turn."""
+
+    say: Callable[[str], Awaitable[None]]
+    text: str = ""
+    used: Usage = Usage()
+    shorter: H | None = None
+    _message: str | None = None
+
+    async def emit(self, event: SessionEvent) -> None:
+        if isinstance(event, TextDelta):
+            self.text = event.text if event.message_id != self._message else self.text + event.text
+            self._message = event.message_id
+            await self.say(event.text)
+
+    async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
+        self.used += usage
+
+    async def where_needed(self, history: H) -> H | None:
+        return None
+
+    async def where_refused(self, history: H) -> H | None:
+        return None
 
 
 @define
 class HistoryUpkeep(Upkeep[H], Generic[H]):
     """The upkeep of one history; lives as long as a turn, or as an order to compact, whose id is `id`.
 
-    `above_tokens` is the size beyond which the history is too long; None where it may grow. `told` is the latest one
-    with a summary, which the listener was told of. Results are put away without a word: nothing of the conversation is
-    lost by it, and the model can get each again.
+    `above_tokens` is the size beyond which the history is too long; None where it may grow. `last` is how the model
+    was last asked: a summary is asked in the same way. Without it, and where the provider found the history too long,
+    a summary is asked of a record of the history. `told` is the latest history with a summary, which the listener was
+    told of. Results are put away without a word: nothing of the conversation is lost by it, and the model can get each
+    again.
     """
 
     library: ModelLibrary[H]
     id: str
     events: EventSink
     above_tokens: int | None
+    last: Asking | None = None
     shorter: H | None = field(default=None, init=False)
     told: H | None = field(default=None, init=False)
     _gave_up: bool = field(default=False, init=False)
@@ -78,7 +142,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
 
     async def where_refused(self, history: H) -> H | None:
         """The shorter history of a running turn that the provider found too long: its context is smaller than that."""
-        too_much = self.library.tokens(history)
+        too_much, self.last = self.library.tokens(history), None
         return await self._unasked(history, min(too_much, self.above_tokens or too_much))
 
     async def ordered(self, order: CompactionOrder, history: H) -> H | None:
@@ -101,7 +165,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
             return None
 
     async def _summarise(self, order: CompactionOrder, history: H, cut: Cut, too_much: int) -> H:
-        """One request without tools; the listener is told how it goes, also where it is cancelled.
+        """The summary and what it leads to; the listener is told how it goes, also where it is cancelled.
 
         `shorter` is set before the listener is told that it is done.
         """
@@ -125,6 +189,9 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         old = self.library.pieces(history)[:first]
         try:
             with anyio.fail_after(SUMMARY_LIMIT_S):
+                summary = await self._on_the_prefix(order, self.library.before(history, first))
+                if summary is not None:
+                    return summary
                 for attempt in range(TRIES - 1):
                     try:
                         return await self._asked(order, written_out(old, limit_chars >> attempt))
@@ -137,11 +204,37 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
             cause = f"{name} did not summarise the conversation within {SUMMARY_LIMIT_S:g} s."
             raise failure(EngineErrorKind.TIMEOUT, cause, "Try it again, or start anew.") from error
 
-    async def _asked(self, order: CompactionOrder, record: str) -> str:
-        async def tell(piece: str) -> None:  # a part of the compaction, not of the conversation
-            await self.events.emit(CompactionDelta(order.id, piece))
+    async def _on_the_prefix(self, order: CompactionOrder, history: H | None) -> str | None:
+        """The summary as one more answer of the conversation, whose beginning the provider still has in its cache.
 
-        library, instructions = self.library, summary_instructions(order.keep_in_mind)
+        None where the model cannot be asked so, or finds the history too long. An answer that calls a tool is asked
+        for once more. Raises `EngineError`.
+        """
+        if self.last is None or history is None:
+            return None
+        library, aside = self.library, _Aside[H](partial(self._tell, order))
+        question = Prompt.of_text(summary_question(order.keep_in_mind))
+        limits = TurnLimits(max_requests=2, max_output_tokens=SUMMARY_TOKENS)
+        turn = evolve(self.last.turn, id=order.id, prompt=question, limits=limits)
+        asking = library.begin(history, turn, tools=_OnlyListed(self.last.tools), events=aside, upkeep=aside)
+        try:
+            reason = await asking.work()
+        except library.failures as error:
+            explained = library.explained(error)
+            if explained.kind == EngineErrorKind.CONTEXT.value:
+                return None
+            raise explained from error
+        finally:
+            if aside.used.requests:
+                await self.spent(aside.used)
+        whole = reason in {StopReason.END_TURN, StopReason.MAX_TOKENS}
+        return self._checked(aside.text if whole else "")
+
+    async def _tell(self, order: CompactionOrder, piece: str) -> None:
+        await self.events.emit(CompactionDelta(order.id, piece))  # a part of the compaction, not of the conversation
+
+    async def _asked(self, order: CompactionOrder, record: str) -> str:
+        library, instructions, tell = self.library, summary_instructions(order.keep_in_mind), partial(self._tell, order)
         try:
             summary, used = await library.ask(
                 record_prompt(record), instructions=instructions, max_tokens=SUMMARY_TOKENS, say=tell
@@ -149,6 +242,9 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         except library.failures as error:
             raise library.explained(error) from error
         await self.spent(used)
+        return self._checked(summary)
+
+    def _checked(self, summary: str) -> str:
         if not summary.strip():
-            raise unusable_answer(library.place, "the summary is empty")
+            raise unusable_answer(self.library.place, "the summary is empty")
         return summary[:SUMMARY_CHARS]

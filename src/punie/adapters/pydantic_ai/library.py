@@ -25,8 +25,8 @@ from pydantic_ai.usage import UsageLimits
 from punie.adapters.pydantic_ai.failures import FAILURES, place_of, run_error, set_up_error
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, messages_of, parse, user_content
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
-from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_of, with_results_away
-from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, usage_of
+from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, starts_of, tokens_of, with_results_away
+from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, is_held_to_a_form, usage_of
 from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDesk, TurnDeps
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import Piece
@@ -125,6 +125,10 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
     def with_results_away(self, history: Messages, before: int) -> Messages:
         """The history without its old large results; see the port."""
         return with_results_away(history, before)
+
+    def before(self, history: Messages, first: int) -> Messages | None:
+        """The messages of the first pieces; see the port."""
+        return None if is_held_to_a_form(self.model) else history[: starts_of(history)[first]]
 
     def shortened(self, history: Messages, first: int, prompt: int | None, summary: str) -> Messages:
         """The history behind a summary; see the port."""
@@ -249,6 +253,8 @@ def is_openai(model: Model) -> bool:
 def turn_settings(turn: Turn, model: Model) -> RequestSettings:
     """The settings of every request of a turn; the key keeps a session's requests with one cache."""
     wanted = RequestSettings() if turn.effort is None else RequestSettings(thinking=turn.effort.value)
+    if turn.limits.max_output_tokens is not None:
+        wanted["max_tokens"] = turn.limits.max_output_tokens
     # Else the library sends a field of OpenAI's, by which that would say why a cache was missed.
     quiet = {"openai_prompt_cache_diagnostics": False}
     cached = {"openai_prompt_cache_key": turn.session_id} if is_openai(model) else quiet

@@ -75,8 +75,8 @@ def pieces_of(messages: Sequence[ModelMessage]) -> list[Piece]:
 
 def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, summary: str) -> list[ModelMessage]:
     """The history with the summary in the place of its pieces before `first`, save the prompt of the piece `prompt`."""
-    starts = [index for index, message in enumerate(messages) if index == 0 or _begins(message)]
-    start = [*starts, len(messages)][first]
+    starts = starts_of(messages)
+    start = starts[first]
     old, kept = messages[:start], [_uncounted(message) for message in messages[start:]]
     asked = [] if prompt is None else [part for part in _prompts(messages[starts[prompt]]) if not _is_summary(part)]
     told: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(told_summary(summary)), *asked])]
@@ -92,7 +92,7 @@ def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, 
 
 def with_results_away(messages: Sequence[ModelMessage], before: int) -> list[ModelMessage]:
     """The history with the old large results of its pieces before `before`, an answer, put away."""
-    starts = [index for index, message in enumerate(messages) if index == 0 or _begins(message)]
+    starts = starts_of(messages)
     old, kept = messages[: starts[before]], messages[starts[before] :]
     return [*map(_without_results, old), *map(_uncounted, kept)]
 
@@ -107,6 +107,11 @@ def _without_results(message: ModelMessage) -> ModelMessage:
         for part in message.parts
     ]
     return replace(message, parts=parts)
+
+
+def starts_of(messages: Sequence[ModelMessage]) -> list[int]:
+    """The place of each piece's first message, and the end."""
+    return [*(index for index, one in enumerate(messages) if index == 0 or _begins(one)), len(messages)]
 
 
 def _begins(message: ModelMessage) -> bool:

@@ -112,6 +112,11 @@ class _HeldToAForm(Protocol):
     def plainly(self) -> Model: ...
 
 
+def is_held_to_a_form(model: Model) -> bool:
+    """Whether the model's answers have a form of their own."""
+    return isinstance(model, _HeldToAForm)
+
+
 class PlainModel(WrapperModel):
     """Wraps the shared model for one request that is no part of a conversation; `say` takes its text as it comes."""
 

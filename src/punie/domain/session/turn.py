@@ -51,11 +51,13 @@ class TurnLimits:
 
     Beyond `compact_above_tokens` an engine shortens its history before it asks its model; None where it never does so
     unasked. `compact_share` is the same bound as a part of the model's context, for whichever model answers.
+    `max_output_tokens` bounds each answer; None is the model's own bound.
     """
 
     max_requests: int = 200
     compact_share: float = DEFAULT_SHARE
     compact_above_tokens: int | None = None
+    max_output_tokens: int | None = None
 
 
 @frozen
