@@ -98,6 +98,5 @@ async def test_each_of_fifty_requests_begins_with_the_one_before_and_the_tools_a
     ]
     assert set(broken) <= {summaries[0], summaries[0] + 1}, "only what is asked shorter begins otherwise"
     asked = requests[summaries[0]]
-    assert beginning(requests[0])[:-200] in asked.raw or asked.messages[0] == requests[0].messages[0]
     shared = len(asked.messages) - 1
     assert asked.messages[:shared] == requests[summaries[0] - 1].messages[:shared]

@@ -14,7 +14,7 @@ from punie.domain.values.content import Prompt
 from punie_openai_agents.asking import Question, _settings
 from punie_openai_agents.models import Kit
 from tests.fakes.engine_side import FakeToolDoor, catalog_of
-from tests.integration.engine_bench import KEY, PLACES, Talk, everywhere, talking
+from tests.integration.engine_bench import KEY, PLACES, Place, Talk, everywhere, talking
 from tests.stub_openai import Call, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_tools_instructions_and_conversation_are_kept_by_anthropics_api() 
 
 @everywhere
 @pytest.mark.parametrize("model", ["openai-chat:stub", "openai-chat:gpt-5.6", "openai:gpt-5.6", "ollama:qwen3"])
-async def test_a_server_that_is_not_openais_gets_no_field_of_a_cache(place: object, model: str) -> None:
+async def test_a_server_that_is_not_openais_gets_no_field_of_a_cache(place: Place, model: str) -> None:
     async with talking(place, STEPS, model=model, door=FakeToolDoor(catalog_of("look"))) as talk:
         assert await talk.say("go") is StopReason.END_TURN
         for request in talk.stub.requests:

@@ -34,8 +34,8 @@ def response_events(step: Reply, body: Json) -> Iterator[Json]:
 def _ending(step: Reply, body: Json, output: list[Json]) -> Json:
     reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(step.finish or "")
     if reason is None:
-        return {"type": "response.completed", "response": _response("completed", body, output)}
-    whole = {**_response("incomplete", body, output), "incomplete_details": {"reason": reason}}
+        return {"type": "response.completed", "response": _response("completed", body, output, step.usage)}
+    whole = {**_response("incomplete", body, output, step.usage), "incomplete_details": {"reason": reason}}
     return {"type": "response.incomplete", "response": whole}
 
 
@@ -90,8 +90,9 @@ def _deltas(item: Json, index: int) -> Iterator[Json]:
         yield {"type": "response.content_part.done", "part": item["content"][0], **place}
 
 
-def _response(status: str, body: Json, output: list[Json]) -> Json:
-    tokens = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15}
+def _response(status: str, body: Json, output: list[Json], used: tuple[int, int] | None = None) -> Json:
+    prompt, completion = used or (10, 5)
+    tokens = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
     details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     return {
         "id": "resp_stub",

@@ -69,8 +69,8 @@ class _OnlyListed(ToolDoor):
 
 
 @define
-class _Aside(EventSink, Upkeep[H], Generic[H]):
-    """The listener of a turn that writes a summary; `text` is that of its last answer. Lives as long as the turn."""
+class _Aside(Generic[H]):
+    """The listener and the upkeep of a turn that writes a summary; `text` is that of its last answer. Lives as long as the turn."""
 
     say: Callable[[str], Awaitable[None]]
     text: str = ""

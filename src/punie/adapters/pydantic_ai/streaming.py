@@ -6,7 +6,7 @@ event streams, keeps the order of events in our own hands, and leaves a partial 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic_ai.messages import (
@@ -22,6 +22,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.profiles import merge_profile
+from pydantic_ai.profiles.openai import OpenAIModelProfile
 from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import RequestUsage, RunUsage
 
@@ -71,8 +73,9 @@ class StreamedModel(WrapperModel):
         message_id = f"{self._turn_id}-{self._requests}"
         opened: StreamedResponse | None = None
         sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
+        model = as_it_thinks(self.wrapped, messages)
         try:
-            async with self.wrapped.request_stream(sent, model_settings, model_request_parameters, None) as opened:
+            async with model.request_stream(sent, model_settings, model_request_parameters, None) as opened:
                 async for event in opened:
                     if (piece := _piece(event, message_id)) is not None:
                         await self._events.emit(piece)
@@ -91,6 +94,27 @@ class StreamedModel(WrapperModel):
             raise TurnStopped(reason)
         self.answered = True
         _tell_apart(response)
+
+
+_THOUGHTS = frozenset({"reasoning", "reasoning_content"})
+
+
+def as_it_thinks(model: Model, messages: Sequence[ModelMessage]) -> Model:
+    """The model, told in which field of Chat Completions its server thinks, as far as the messages show it.
+
+    Without that the library adds the field, empty, to calls that were sent without it, and takes it out again with the
+    next prompt: each time the provider's cache is lost. The messages before the first thought stay as they were.
+    """
+    parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
+    own = (p for p in parts if isinstance(p, ThinkingPart) and p.id in _THOUGHTS and p.provider_name == model.system)
+    thought = next(own, None)
+    known = model.profile.get("openai_chat_send_back_thinking_parts", "auto")
+    if thought is None or thought.id is None or known != "auto" or model.provider is None:
+        return model
+    profile = OpenAIModelProfile(openai_chat_send_back_thinking_parts="field", openai_chat_thinking_field=thought.id)
+    make: Any = type(model)
+    told: Model = make(model.model_name, provider=model.provider, profile=merge_profile(model.profile, profile))
+    return told
 
 
 def usage_of(used: RequestUsage | RunUsage, requests: int) -> Usage:
