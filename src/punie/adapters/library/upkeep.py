@@ -70,7 +70,10 @@ class _OnlyListed(ToolDoor):
 
 @define
 class _Aside(Generic[H]):
-    """The listener and the upkeep of a turn that writes a summary; `text` is that of its last answer. Lives as long as the turn."""
+    """The listener and the upkeep of a turn that writes a summary; lives as long as it.
+
+    `text` is that of its last answer.
+    """
 
     say: Callable[[str], Awaitable[None]]
     text: str = ""
