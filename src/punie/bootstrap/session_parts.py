@@ -37,6 +37,7 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.files.file_memory import KeptOutputs
+from punie.application.tools.python.edit_check import EditCheck
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.update_plan import UpdatePlan
@@ -50,6 +51,7 @@ from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.keys import (
+    CHECK_EDITS,
     DISABLED_TOOLS,
     EFFORT,
     KEEP_SESSIONS,
@@ -210,9 +212,11 @@ def assemble(
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     parties = other_parties(setup, peer, local)
+    checks = EditCheck(local.get(PythonChecks), local.get(TerminalLedger))
     return AssembleTools(
-        setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties
-    )
+        setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties,
+        edit_check=checks if reads_disk and setup.settings[CHECK_EDITS] else None,
+    )  # fmt: skip
 
 
 def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -208,6 +210,19 @@ async def test_a_patch_that_cannot_be_applied_whole_changes_nothing(patch: str, 
     result = await several(client, patch)
     assert says in result.text
     assert (client.files, client.questions) == (before, [])
+
+
+async def test_the_result_says_which_findings_came_and_went_and_nothing_of_the_others() -> None:
+    client = FakeClient(files={A: "one\n"})
+
+    async def findings(paths: Sequence[str], _turn: str) -> Counter[str]:
+        assert paths == [A]
+        return Counter(["a.py: F401 stays", f"a.py: F821 {client.files[A].strip()}"])
+
+    client.queue_permission_selected("allow_once")
+    bench = await desk_of([EditFile(ServedFiles(client, check=findings))], client=client)
+    result = await bench.turn().call(call("edit_file", {"path": A, "old_text": "one", "new_text": "two"}))
+    assert result.text.endswith("Findings of ruff that came (+) and went (-):\n+ a.py: F821 two\n- a.py: F821 one")
 
 
 @pytest.mark.parametrize("text", ["caf\ufffd one\n", "one\0"])

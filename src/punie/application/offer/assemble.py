@@ -9,6 +9,7 @@ from attrs import field, frozen
 from punie.application.tools.built_in import COMMAND_TITLE_CHARS
 from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles, text_or_none
 from punie.application.tools.own_tools import PLANNED, as_ours
+from punie.application.tools.python.edit_check import EditCheck
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.tools.catalog import BuiltIn, Server, ToolPlan
@@ -122,6 +123,7 @@ class AssembleTools:
     `local` are the services of this machine: files, terminals, repository, shell and checks. `client_ledger` is None
     where the client has no terminals; the plan then names none of its terminal tools. `reads_disk` is False where this
     machine serves nothing (`tools.local` is `never`), so that not even the old text of a diff is read from its disk.
+    `edit_check` tells what an edit does to the linter's findings; None where nobody wants to know.
     """
 
     session_id: str
@@ -132,6 +134,7 @@ class AssembleTools:
     memory: FileMemory = field(factory=FileMemory, kw_only=True)
     kept: KeptOutputs | None = None
     reads_disk: bool = True
+    edit_check: EditCheck | None = None
     others: OtherParties = field(factory=OtherParties, kw_only=True)
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
@@ -153,6 +156,7 @@ class AssembleTools:
             self.memory,
             decoded_elsewhere=workspace is not None,
             kept=self.kept,
+            check=self.edit_check,
             disk=self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None,
         )
         ledger = ledger or self.local.get(TerminalLedger)

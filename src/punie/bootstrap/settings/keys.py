@@ -202,6 +202,11 @@ SHIPPED_PIPELINES = Key(
     "are",
     page="pipelines.md",
 )
+CHECK_EDITS = Key(
+    "tools.check_edits", YES, True,
+    "whether the result of an edit says which findings of ruff came and went, where a box holds a ruff that is not the "
+    "project's own", MAY_SAY_NO,
+)
 CODE_MODE = Key(
     "tools.code_mode", YES, False,
     "whether the model is offered `run_code`: short programs over the tools (needs `punie[code]`)",

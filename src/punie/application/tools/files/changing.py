@@ -32,6 +32,25 @@ class FileChange:
         return {self.what: self.count} if self.count else {}
 
 
+FINDINGS_SHOWN = 8
+
+
+async def checked(files: ServedFiles, changes: list[FileChange], turn_id: str) -> str:
+    """As `carry_out`; what the changes did to the linter's findings, in words: only those that came or went."""
+    if files.check is None:
+        await carry_out(files, changes)
+        return ""
+    before = await files.check([change.path for change in changes if change.before is not None], turn_id)
+    await carry_out(files, changes)
+    after = await files.check([change.path for change in changes if change.after is not None], turn_id)
+    if before is None or after is None:
+        return ""
+    lines = [f"+ {one}" for one in (after - before).elements()] + [f"- {one}" for one in (before - after).elements()]
+    more = [f"[{len(lines) - FINDINGS_SHOWN} more]"] if len(lines) > FINDINGS_SHOWN else []
+    head = ["Findings of ruff that came (+) and went (-):"] if lines else []
+    return "\n".join([*head, *lines[:FINDINGS_SHOWN], *more])
+
+
 async def carry_out(files: ServedFiles, changes: list[FileChange]) -> None:
     """Write all of the changes, or none, and remember them; the caller holds the files.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import itertools
-from collections import OrderedDict
-from collections.abc import AsyncGenerator, Collection
+from collections import Counter, OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -233,7 +233,8 @@ class ServedFiles:
     `workspace` reads and writes. `before` reads the text that a write replaces, None where nothing can. `memory` is the
     session's knowledge of its files. `decoded_elsewhere` says that the client turns bytes into text. `kept` are long
     results outside the project, None where they are not to be read. `disk` is this machine's disk, None where its
-    files are not to be touched.
+    files are not to be touched. `check` gives the linter's findings in files, by their absolute paths, for a turn; None
+    where they cannot be had.
     """
 
     workspace: Workspace
@@ -242,6 +243,7 @@ class ServedFiles:
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
     disk: Disk | None = None
+    check: Callable[[Sequence[str], str], Awaitable[Counter[str] | None]] | None = None
 
     @asynccontextmanager
     async def following(self) -> AsyncGenerator[None]:
