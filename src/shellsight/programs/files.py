@@ -61,11 +61,9 @@ def rmdir(call: Call) -> Outcome:
 def _checked(reading: Reading, outcome: Outcome) -> Outcome:
     if reading.strange:
         return stricter(outcome, unknown(f"an option that nothing is known of: {reading.strange[0].text}"))
-    if any(
-        arg.may_be_option or (not arg.certain and not arg.prefix and not arg.many)
-        for arg in reading.operands[: len(reading.operands) - reading.guarded]
-    ):
-        return stricter(outcome, unknown("a word that might become an option"))
+    for arg in reading.operands[: len(reading.operands) - reading.guarded]:
+        if arg.may_be_option or (not arg.certain and not arg.prefix and not arg.many):
+            return stricter(outcome, unknown(f"a word that might become an option: {arg.shown}"))
     return outcome
 
 
@@ -251,8 +249,10 @@ def scattering(reason: str) -> Judge:
 
     def judge(call: Call) -> Outcome:
         places = tuple(use for arg in call.args for use in named_places(call, arg))
-        plain = all(arg.certain for arg in call.args)
-        return ordinary(reason, places) if plain else unknown("words that are not certain", places)
+        doubtful = next((arg for arg in call.args if not arg.certain), None)
+        if doubtful is not None:
+            return unknown(f"a word that is not certain: {doubtful.shown}", places)
+        return ordinary(reason, places)
 
     return judge
 

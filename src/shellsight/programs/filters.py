@@ -52,9 +52,8 @@ def sort(call: Call) -> Outcome:
 
 def _doubtful(reading: Reading) -> Outcome:
     values = [option.value for option in reading.options if option.value is not None]
-    if any(not arg.certain for arg in (*values, *reading.operands)):
-        return unknown("a word that is not certain")
-    return safe()
+    doubtful = next((arg for arg in (*values, *reading.operands) if not arg.certain), None)
+    return safe() if doubtful is None else unknown(f"a word that is not certain: {doubtful.shown}")
 
 
 def uniq(call: Call) -> Outcome:
@@ -65,8 +64,9 @@ def uniq(call: Call) -> Outcome:
         optional="--all-repeated --group",
     )
     reading = table.read(call.args)
-    if reading.strange or any(arg.may_be_option for arg in reading.operands):
-        return unknown("an option that nothing is known of")
+    strange = (*reading.strange, *(arg for arg in reading.operands if arg.may_be_option))
+    if strange:
+        return unknown(f"an option that nothing is known of: {strange[0].shown}")
     read = tuple(use for arg in reading.operands[:1] for use in uses(call, arg, PathEffect.READ))
     if len(reading.operands) > 1 or any(arg.many for arg in reading.operands):
         written = tuple(use for arg in reading.operands[1:] for use in uses(call, arg, PathEffect.WRITE))
@@ -193,7 +193,7 @@ def ps(call: Call) -> Outcome:
         if before in {"-p", "-u", "-U"} and arg.text.strip('"') in _OWN_PROCESSES:
             continue
         if not arg.certain:
-            return unknown("a word that is not certain")
+            return unknown(f"a word that is not certain: {arg.shown}")
         if "environ" in arg.text.lower() or ("e" in arg.text and not arg.text.startswith("-") and "=" not in arg.text):
             return dangerous("shows the environments of processes", (), Effect.SECRETS)
         if "E" in arg.text:

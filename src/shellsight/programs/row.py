@@ -68,8 +68,10 @@ def unheard(call: Call) -> Outcome:
 
 def _bringing(marks: tuple[str, ...], otherwise: Judge) -> Judge:
     def judge(call: Call) -> Outcome:
-        if any(arg.text.startswith(marks) for arg in call.args):
-            return evolve(dangerous("a word that brings code", (), Effect.RUNS_CODE), inline_code=True)
+        for arg in call.args:
+            if arg.text.startswith(marks):
+                reason = f"a word that brings code: {arg.shown}"
+                return evolve(dangerous(reason, (), Effect.RUNS_CODE), inline_code=True)
         return otherwise(call)
 
     return judge

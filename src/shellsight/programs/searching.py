@@ -172,8 +172,8 @@ def find(call: Call) -> Outcome:
     if not seeks(args) and all(is_below(use.path, call.cwds) for use in paths):
         lists = Listing(_narrow(args), "*" if follows else _links(args))
     outcome = Outcome(Standing.SAFE, "lists files", paths, lists=lists)
-    if any(arg.may_be_option for arg in starts):
-        outcome = stricter(outcome, unknown("a word that might become part of the expression"))
+    for arg in (arg for arg in starts if arg.may_be_option):
+        outcome = stricter(outcome, unknown(f"a word that might become part of the expression: {arg.shown}"))
     outcome = _expression(call, args, starts, outcome)
     return evolve(outcome, lists=None) if outcome.inner else outcome  # what a command prints is no list of names
 
@@ -204,7 +204,7 @@ def _expression(call: Call, args: tuple[Arg, ...], starts: list[Arg], outcome: O
     while place < len(args):
         arg = args[place]
         if not arg.certain:
-            return stricter(outcome, unknown(f"a word that is not certain: {arg.text}"))
+            return stricter(outcome, unknown(f"a word that is not certain: {arg.shown}"))
         if arg.text in _FIND_RUNS:
             end = _end_of_command(args, place + 1)
             listing = evolve(outcome.lists, whole=True) if outcome.lists else None

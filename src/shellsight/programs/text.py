@@ -52,8 +52,8 @@ def sed(call: Call) -> Outcome:
         return dangerous("a sed script that is put together in the line", (), Effect.RUNS_CODE)
     if any(len(script.text) > 500 or not _SED.match(script.text.replace("\t", " ")) for script in scripts):
         return dangerous("a sed script that may run commands or reach other files", (), Effect.RUNS_CODE)
-    if any(arg.may_be_option for arg in files):
-        return unknown("a word that might become an option")
+    if (doubtful := next((arg for arg in files if arg.may_be_option), None)) is not None:
+        return unknown(f"a word that might become an option: {doubtful.shown}")
     return _changed(call, reading, files) if reading.names & names("-i -I --in-place") else _reader(call, files)
 
 

@@ -102,17 +102,18 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
     """Doubts that keep any command from being understood, whatever its program."""
     for arg in call.args:
         if arg.odd:
-            return unknown(f"{arg.odd}: {arg.text}")
+            return unknown(f"{arg.odd}: {arg.shown}")
         hidden = next((name for name in arg.names if not is_shown_freely(name)), None) if arg.names else None
         if hidden is not None:
             return unknown(f"nobody knows what ${hidden} holds")
         if "\0" in arg.text:
-            return unknown("a word that no program can be given")
+            return unknown(f"a word that no program can be given: {arg.shown}")
     if not call.cwds and call.name not in _ANYWHERE and outcome.own:
         return unknown("nobody knows in which directory this runs")
     acts = outcome.standing is Standing.ORDINARY or outcome.proviso is not None
-    if acts and any(arg.kind is Kind.UNCERTAIN and not (arg.text == FED and arg.listing) for arg in call.args):
-        return unknown("it acts on something that is not known beforehand")
+    unsure = (arg for arg in call.args if arg.kind is Kind.UNCERTAIN and not (arg.text == FED and arg.listing))
+    if acts and (acted := next(unsure, None)) is not None:
+        return unknown(f"it acts on something that is not known beforehand: {acted.shown}")
     if outcome.own and (acts or call.name == "git") and not all(is_below(cwd, (call.start,)) for cwd in call.cwds):
         return unknown("it acts in another folder, whose settings may run programs")
     return FINE

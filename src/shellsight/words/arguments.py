@@ -35,6 +35,10 @@ class Listing:
     tracked: bool = False
 
 
+SHOWN_CHARS = 60
+"""Characters of a word that a reason names."""
+
+
 @frozen
 class Arg:
     """One argument: `text` is its value, its pattern, or itself as written, in the order of `Kind`.
@@ -58,6 +62,12 @@ class Arg:
     def certain(self) -> bool:
         """Whether `text` is the value."""
         return self.kind is Kind.CERTAIN
+
+    @property
+    def shown(self) -> str:
+        """The word for a reason: on one line, without control characters, at most `SHOWN_CHARS` long."""
+        text = "".join(char if char.isprintable() else "?" for char in " ".join(self.text[: 2 * SHOWN_CHARS].split()))
+        return f"`{text}`" if len(text) <= SHOWN_CHARS else f"`{text[: SHOWN_CHARS - 1]}…`"
 
     @property
     def may_be_option(self) -> bool:

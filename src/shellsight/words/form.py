@@ -130,8 +130,8 @@ class Form:
         if self.operands is Operands.NONE and reading.operands:
             return unknown(f"an operand that nothing is known of: {reading.operands[0].text}")
         loose = reading.operands[: len(reading.operands) - reading.guarded]
-        if self.keen and any(arg.may_be_option for arg in loose):
-            return unknown("a word that might become an option")
+        if self.keen and (doubtful := next((arg for arg in loose if arg.may_be_option), None)) is not None:
+            return unknown(f"a word that might become an option: {doubtful.shown}")
         told = next((found for option in reading.options if (found := self._of_value(option)) is not None), None)
         if told is not None:
             return told

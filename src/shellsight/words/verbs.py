@@ -84,8 +84,9 @@ def everyday(call: Call) -> Outcome:
     far_off = next((arg.text for arg in call.args if _REACHES.search(arg.text)), None)
     if far_off is not None:
         return dangerous(f"reaches the network, or is reached from it: {far_off}", tuple(found), Effect.NETWORK)
-    if any(arg.text.lower() in FAR_WORDS for arg in call.args):
-        return dangerous("a verb that sounds far-reaching", tuple(found))
+    far_verb = next((arg for arg in call.args if arg.text.lower() in FAR_WORDS), None)
+    if far_verb is not None:
+        return dangerous(f"a verb that sounds far-reaching: {far_verb.shown}", tuple(found))
     if call.tasks:
         far_words = {word for arg in call.args for word in re.split(r"[^a-z]+", arg.text.lower())} & FAR_WORDS
         if far_words:

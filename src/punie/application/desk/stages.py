@@ -14,6 +14,7 @@ from punie.application.desk.repeats import TurnState
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall, SessionTool
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
+from punie.domain.permission.denials import denial
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
 from punie.domain.permission.rules import AnsweredBy, Verdict
@@ -92,12 +93,12 @@ class CallStages:
             return swinging
         ruling = await self._ruling(judged, prepared)
         if isinstance(ruling.flow, Denied):
-            return _denial(request, ruling.flow)
+            return self._denial(judged, ruling.flow)
         turn.check_open()
         request.check_resources()
         result = await self._at_a_place(judged, prepared)
         if isinstance(result, Denied):
-            return _denial(request, result)
+            return self._denial(judged, result)
         result = await _limited(desk.outputs, request, result)
         return result if under_way.composition is not None else turn.repeats.told(request, prepared.diffs, result)
 
@@ -228,6 +229,12 @@ class CallStages:
             return result
         raise TypeError(f"{request.call.name} gave a {type(result).__name__} instead of a result")
 
+    def _denial(self, judged: Judged, denied: Denied) -> ToolResult:
+        request, command = judged.request, judged.facts.command
+        offered = self.desk.registry.catalog()
+        why = denial(denied.reason, judged.decision, command.parts if command else (), offered.__contains__)
+        return ToolResult.denied(display_exact(f"{request.tool.denial(request.arguments)}: {why}"))
+
     def _composition(self) -> Composition:
         """The desk for the calls that this composed call makes; those stop with the call and with the turn."""
         name, outer = self.under_way.call.name, self.under_way.composition
@@ -242,8 +249,3 @@ def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ..
     first = prepared.diffs[0].path
     others = (where.path for where in request.context.locations if where.path != first)
     return (first, *others), line
-
-
-def _denial(request: CallRequest, denied: Denied) -> ToolResult:
-    said = f"{request.tool.denial(request.arguments)}: {denied.reason}. Nothing was done."
-    return ToolResult.denied(display_exact(said))

@@ -35,7 +35,7 @@ def disguised(call: Call) -> Outcome:
         if arg.text == "--":
             break
         if not arg.certain and arg.may_be_option and not (_is_value(arg) or (arg.ran and _REVISION.match(arg.text))):
-            return unknown(f"a word that might become an option: {arg.text}")
+            return unknown(f"a word that might become an option: {arg.shown}")
     return FINE
 
 
