@@ -119,3 +119,18 @@ async def test_where_no_person_can_be_asked_the_model_knows(spawn: Spawn, projec
         done = run_cli("ask", "--model", MODEL, "hello", cwd=project, env=env)
         assert done.returncode == 0, done.stderr
         assert "- questions: no person can be asked, so what asks is denied" in system(stub.requests[0].body)
+
+
+async def test_a_denial_names_the_part_of_the_line_the_word_and_what_would_run(spawn: Spawn, project: Path):
+    lines = ["git stash drop && ls", "touch a $(cat notes.txt)"]
+    with StubOpenAI([*(Reply(calls=[Call("run_command", {"command": line})]) for line in lines), Reply()]) as stub:
+        env = clean_environment(project.parent / "home", **stub.environment())
+        run_cli("ask", "--model", MODEL, "--mode", "auto", "hello", cwd=project, env=env)
+        part, word = said(stub.requests[-1].body, "tool")
+        assert part == (
+            "Permission denied to run git stash drop && ls: nobody is there to ask (`git stash drop`: changes the "
+            "stash or applies it); `ls` would run by itself. Nothing was done."
+        )
+        assert "$(cat notes.txt)" in word
+        assert "`cat notes.txt` would run by itself" in word
+        assert word.endswith("Find out first what its words become, and write them out.")
