@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 
@@ -30,7 +31,7 @@ def reading() -> FakeToolDoor:
     """A door with one tool, whose results are long and all different; that of the eighth call is kept in a file."""
 
     def answer(call: ToolCall) -> ToolResult:
-        number = dict(call.arguments)["number"]  # type: ignore[call-overload]
+        number = cast("Mapping[str, int]", call.arguments)["number"]
         return ToolResult.success(f"result {number}: " + "x" * SIZE + (f"\n{KEPT}" if number == 7 else ""))
 
     return FakeToolDoor(catalog_of("look"), {"look": answer})
