@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +60,9 @@ def root(tmp_path: Path) -> Path:
     return place
 
 
-async def run(terminals: LocalTerminals, root: Path, check: Check, path: str | None = None) -> Any:
+async def run(terminals: LocalTerminals, root: Path, check: Check, *paths: str, options: Sequence[str] = ()) -> Any:
     checks = ProjectChecks(str(root))
-    planned = checks.plan(check, () if path is None else (path,))
+    planned = checks.plan(check, paths, options)
     assert Path(planned.command.program).parent == Path(sys.executable).parent
     with anyio.fail_after(40):
         terminal = await terminals.create(planned.command)
@@ -144,3 +144,20 @@ async def test_what_tests_print_does_not_disturb_the_report(terminals: LocalTerm
     (root / "tests/test_it.py").write_text(LOUD, "utf-8")
     report = await run(terminals, root, Check.TESTS)
     assert (report.total, report.failed) == (1, 1)
+
+
+async def test_tests_are_chosen_by_several_node_ids_and_by_words(terminals: LocalTerminals, root: Path) -> None:
+    both = ("tests/test_it.py::test_good", "tests/test_it.py::test_bad")
+    assert (await run(terminals, root, Check.TESTS, *both)).total == 2
+    chosen = await run(terminals, root, Check.TESTS, "tests", options=("-k", "good or bad", "--maxfail=1"))
+    assert (chosen.total, chosen.failed) == (2, 1)
+    (failed,) = chosen.problems
+    assert failed.message.count("one is not two") == 2, "the line of the test, and what it said"
+
+
+async def test_ruff_repairs_the_chosen_rules_alone(terminals: LocalTerminals, root: Path) -> None:
+    await run(terminals, root, Check.LINT, "bad.py", options=("--fix", "--select=E"))
+    assert (root / "bad.py").read_text("utf-8").startswith("import os")
+    report = await run(terminals, root, Check.LINT, "bad.py", options=("--fix", "--select=F"))
+    assert report.total == 0
+    assert (root / "bad.py").read_text("utf-8") == 'x: int = "a"\n'

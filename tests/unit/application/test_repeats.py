@@ -16,7 +16,7 @@ from punie.application.desk.repeats import Repeats
 from punie.application.desk.turn_desk import TurnDesk
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult, ToolSource
 from punie.domain.values.content import Diff
 from punie.ports.tools import CallProgress
 from tests.unit.application.desk_bench import RecordingTool, call, desk_of, tool
@@ -157,7 +157,7 @@ def test_the_memory_is_bounded() -> None:
     for number in range(3 * repeats.REMEMBERED):
         seen.told(None, (Diff("/a", str(number), str(number + 1)),), ToolResult.failure("x"))  # type: ignore[arg-type]
         seen._changed(Diff("/a", str(number), str(number + 1)))
-    assert len(seen._changes) == len(seen._texts) == repeats.REMEMBERED
+    assert len(seen._changes) == repeats.REMEMBERED
 
 
 async def test_the_calls_of_one_message_are_no_loop() -> None:
@@ -166,3 +166,16 @@ async def test_the_calls_of_one_message_are_no_loop() -> None:
     for _ in range(2):
         await turn.offered()
         assert {(await turn.call(call("look"))).text for _ in range(20)} == {"done"}
+
+
+async def test_a_check_that_is_run_again_and_again_without_an_edit_is_told() -> None:
+    check = ToolDescriptor("check", ToolKind.EXECUTE, column=Column.OTHER_COMMAND)
+    outputs = saying(f"1 failed in {number / 7:.2f} s" for number in range(10))
+    turn = AskedTurn((await desk_of([RecordingTool(check, effect=outputs)], broker=Yes())).turn())
+    assert ["[" in (await turn.call(call("check"))).text for _ in range(3)] == [False, False, True]
+
+
+async def test_another_partys_tool_that_acts_may_be_called_again_and_again() -> None:
+    step = RecordingTool(ToolDescriptor("step_over", ToolKind.EXECUTE, source=ToolSource.IDE))
+    turn = AskedTurn((await desk_of([step], broker=Yes())).turn())
+    assert {(await turn.call(call("step_over"))).text for _ in range(20)} == {"done"}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any
 
 from attrs import define, evolve, field
 
 from punie.application.desk.call import CallRequest
 from punie.application.desk.order import SKIPPED
 from punie.domain.permission.policy import HARMLESS_KINDS, only_looks
-from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
+from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult, ToolSource
 from punie.domain.values.content import Diff
 
 FAILURES_ALLOWED = 3
@@ -34,7 +34,7 @@ CHANGES_ALLOWED = 3
 """How often a file may be changed from one text to another: made, made again once it was taken back, and once more."""
 
 REMEMBERED = 500
-"""Calls, and texts of files, that are compared; the oldest are forgotten first."""
+"""Calls, and changes of files, that are compared; the oldest are forgotten first."""
 
 REPEATED = frozenset({"repeated_failure", "repeated_call", "repeated_change"})
 """Codes of calls that are not run because they go round in circles."""
@@ -42,7 +42,7 @@ REPEATED = frozenset({"repeated_failure", "repeated_call", "repeated_change"})
 _TIMES = re.compile(r"\d+(?:\.\d+)?\s?(?:ms|s|seconds)\b")
 """Times differ between two runs whose results are the same."""
 
-_WAITS = re.compile(r"\bsleep\s")
+_WAITS = re.compile(r"\bsleep\b")
 _INSTEAD = (
     "To wait for a background command, call wait_for_terminal_exit once. Otherwise use what is known, do something "
     "else, or tell the user what is in the way."
@@ -60,11 +60,7 @@ class _Seen:
     looks: int = 1
 
 
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V")
-
-
-def _keep(known: OrderedDict[K, V], key: K, value: V) -> None:
+def _keep(known: OrderedDict[Any, Any], key: object, value: object) -> None:
     known[key] = value
     known.move_to_end(key)
     if len(known) > REMEMBERED:
@@ -84,7 +80,6 @@ class Repeats:
     _news: int = field(default=0, init=False)
     _seen: OrderedDict[tuple[str, int], _Seen] = field(factory=OrderedDict, init=False)
     _changes: OrderedDict[tuple[str, int, int], int] = field(factory=OrderedDict, init=False)
-    _texts: OrderedDict[tuple[str, int], None] = field(factory=OrderedDict, init=False)
 
     def begin(self) -> None:
         """A new message is about to be asked for."""
@@ -95,12 +90,9 @@ class Repeats:
         seen = self._seen.get(_key(request))
         if seen is None or seen.news != self._news:
             return None
-        if seen.same >= REPEATS_ALLOWED:
-            made = f"gave the same result {seen.same} times"
-        elif seen.looks >= LOOKS_ALLOWED:
-            made = f"was made {seen.looks} times"
-        else:
+        if seen.same < REPEATS_ALLOWED and seen.looks < LOOKS_ALLOWED:
             return None
+        made = f"gave the same result {seen.same} times" if seen.same > 1 else f"was made {seen.looks} times"
         return ToolResult.failure(
             f"Not run: this same call {made} in this turn, with nothing else in between. {_INSTEAD}",
             code="repeated_call",
@@ -122,20 +114,21 @@ class Repeats:
         if not result.succeeded:
             return result
         notes = [note for diff in diffs if (note := self._changed(diff)) is not None]
-        looks = only_looks(request.tool.descriptor)
-        if looks or request.context.command is not None:
+        tool = request.tool.descriptor
+        looks = only_looks(tool)
+        runs = tool.kind is ToolKind.EXECUTE and (
+            tool.source is ToolSource.BUILT_IN or tool.roles.runs(request.arguments)
+        )
+        if looks or runs:
             notes += self._made(request, result, looks=looks)
         else:
             self._news += 1
         return result if not notes else evolve(result, for_model="\n".join([result.text, *notes]))
 
     def _changed(self, diff: Diff) -> str | None:
-        old, new = (diff.path, hash(diff.old_text)), (diff.path, hash(diff.new_text))
-        times = self._changes.get(_change(diff), 0) + 1
-        returned = new in self._texts and times == 1
-        _keep(self._changes, _change(diff), times)
-        _keep(self._texts, old, None)
-        _keep(self._texts, new, None)
+        change, times = _change(diff), self._changes.get(_change(diff), 0) + 1
+        returned = times == 1 and any((path, was) == (diff.path, change[2]) for path, was, _ in self._changes)
+        _keep(self._changes, change, times)
         if times == CHANGES_ALLOWED:
             return f"[this change of {diff.path} was made {times} times now, and taken back in between: not again]"
         return f"[{diff.path} is again as it was before an earlier edit of this turn]" if returned else None
