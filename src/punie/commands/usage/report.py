@@ -57,12 +57,19 @@ class TurnTotals:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
+    cached_tokens: int = 0
+
+    @property
+    def cached_share(self) -> float | None:
+        """The part of the input that the provider had in its cache; None where nothing was sent."""
+        return round(self.cached_tokens / self.input_tokens, 3) if self.input_tokens else None
 
     @classmethod
     def of(cls, turns: Sequence[TurnRecord]) -> TurnTotals:
         """The sums over these turns."""
         used = sum((turn.usage for turn in turns), Usage())
-        return cls(len(turns), used.requests, used.input_tokens, used.output_tokens, used.cost_usd)
+        sent, said, cached = used.input_tokens, used.output_tokens, used.cached_read_tokens
+        return cls(len(turns), used.requests, sent, said, used.cost_usd, cached)
 
 
 class Table(StrEnum):
@@ -223,14 +230,17 @@ _VALUES: Mapping[str, Callable[[UsageRow], object]] = {
     "requests": lambda row: row.turns.requests,
     "inputTokens": lambda row: row.turns.input_tokens,
     "outputTokens": lambda row: row.turns.output_tokens,
+    "cachedTokens": lambda row: row.turns.cached_tokens,
+    "cachedShare": lambda row: row.turns.cached_share,
     "cost": lambda row: None if row.turns.cost_usd is None else round(row.turns.cost_usd, 6),
 }
 _CALL_KEYS = ("calls", "succeeded", "failed", "denied", "cancelled", "timeMs", "bytesIn", "bytesOut")
-_PERIOD_KEYS = (*_CALL_KEYS, "turns", "requests", "inputTokens", "outputTokens", "cost")
+_CACHED = ("cachedTokens", "cachedShare")
+_PERIOD_KEYS = (*_CALL_KEYS, "turns", "requests", "inputTokens", "outputTokens", "cost", *_CACHED)
 _COLUMNS: Mapping[Table, tuple[str, ...]] = {
     Table.TOOL: ("tool", "source", *_CALL_KEYS),
     Table.SESSION: ("sessionId", *_PERIOD_KEYS),
-    Table.MODEL: ("model", "turns", "requests", "inputTokens", "outputTokens", "cost"),
+    Table.MODEL: ("model", "turns", "requests", "inputTokens", "outputTokens", "cost", *_CACHED),
     Table.DAY: ("day", *_PERIOD_KEYS),
 }
 
@@ -269,6 +279,8 @@ class _Column:
                 return _bytes(value)
             case "tokens" if value >= 1_000_000:
                 return f"{value / 1_000_000:,.1f}M"
+            case "share":
+                return f"{value:.0%}"
             case "cost":
                 return f"${value:,.4f}"
             case _:
@@ -288,6 +300,7 @@ _TOKENS = (
     _Column("OUT TOK", "outputTokens", "tokens"),
     _Column("COST", "cost", "cost"),
 )
+_SHARE = _Column("CACHED", "cachedShare", "share")
 _SHOWN: Mapping[Table, tuple[_Column, ...]] = {
     Table.TOOL: (
         _Column("TOOL", "tool"),
@@ -295,8 +308,14 @@ _SHOWN: Mapping[Table, tuple[_Column, ...]] = {
         _Column("IN", "bytesIn", "bytes"),
         _Column("OUT", "bytesOut", "bytes"),
     ),
-    Table.SESSION: (_Column("SESSION", "sessionId"), *_OUTCOMES, *_TOKENS[:2]),
-    Table.MODEL: (_Column("MODEL", "model"), _Column("TURNS", "turns"), _Column("REQUESTS", "requests"), *_TOKENS),
+    Table.SESSION: (_Column("SESSION", "sessionId"), *_OUTCOMES, *_TOKENS[:2], _SHARE),
+    Table.MODEL: (
+        _Column("MODEL", "model"),
+        _Column("TURNS", "turns"),
+        _Column("REQUESTS", "requests"),
+        *_TOKENS,
+        _SHARE,
+    ),
     Table.DAY: (_Column("DAY", "day"), *_OUTCOMES, *_TOKENS),
 }
 
@@ -306,6 +325,8 @@ def _sums(report: UsageReport) -> str:
     parts = [_counted(report.calls.calls, "call"), _counted(turns.turns, "turn")]
     if turns.input_tokens or turns.output_tokens:
         parts.append(f"{turns.input_tokens:,} tokens in and {turns.output_tokens:,} out")
+    if turns.cached_tokens and turns.cached_share is not None:
+        parts.append(f"{turns.cached_share:.0%} from cache")
     if turns.cost_usd is not None:
         parts.append(f"${turns.cost_usd:,.4f}")
     return ", ".join(parts)

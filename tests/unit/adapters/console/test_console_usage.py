@@ -22,7 +22,7 @@ CALLS = [
     a_call(1, outcome=ToolOutcome.DENIED, elapsed_ms=2.0),
     a_call(2, tool="run_command", outcome=ToolOutcome.FAILED, elapsed_ms=61_000, bytes_out=2_500_000),
 ]
-TURNS = [a_turn(0, usage=Usage(1200, 34, requests=2, cost_usd=0.0125)), a_turn(1, model="direct", usage=Usage())]
+TURNS = [a_turn(0, usage=Usage(1200, 34, 900, requests=2, cost_usd=0.0125)), a_turn(1, model="direct", usage=Usage())]
 IDLE = [ToolDescriptor("git_log", description="the history"), ToolDescriptor("git_diff")]
 
 
@@ -51,22 +51,25 @@ def test_json_has_the_documented_shape():
         "byModel": [
             {
                 "model": "openai:some", "turns": 1, "requests": 2, "inputTokens": 1200, "outputTokens": 34,
-                "cost": 0.0125,
+                "cost": 0.0125, "cachedTokens": 900, "cachedShare": 0.75,
             },
-            {"model": "direct", "turns": 1, "requests": 0, "inputTokens": 0, "outputTokens": 0, "cost": None},
+            {
+                "model": "direct", "turns": 1, "requests": 0, "inputTokens": 0, "outputTokens": 0, "cost": None,
+                "cachedTokens": 0, "cachedShare": None,
+            },
         ],
         "bySession": [
             {
                 "sessionId": "sess_1", "calls": 3, "succeeded": 1, "failed": 1, "denied": 1, "cancelled": 0,
                 "timeMs": 61012.1, "bytesIn": 45, "bytesOut": 2501300, "turns": 2, "requests": 2, "inputTokens": 1200,
-                "outputTokens": 34, "cost": 0.0125,
+                "outputTokens": 34, "cost": 0.0125, "cachedTokens": 900, "cachedShare": 0.75,
             }
         ],
         "byDay": [
             {
                 "day": "2026-11-22", "calls": 3, "succeeded": 1, "failed": 1, "denied": 1, "cancelled": 0,
                 "timeMs": 61012.1, "bytesIn": 45, "bytesOut": 2501300, "turns": 2, "requests": 2, "inputTokens": 1200,
-                "outputTokens": 34, "cost": 0.0125,
+                "outputTokens": 34, "cost": 0.0125, "cachedTokens": 900, "cachedShare": 0.75,
             }
         ],
         "unused": [
@@ -83,7 +86,7 @@ def test_json_of_nothing_has_the_same_keys():
 
 def test_the_text_is_a_table_under_a_line_of_sums():
     lines = usage_text(report(), Table.TOOL).splitlines()
-    assert lines[0] == "3 calls, 2 turns, 1,200 tokens in and 34 out, $0.0125"
+    assert lines[0] == "3 calls, 2 turns, 1,200 tokens in and 34 out, 75% from cache, $0.0125"
     assert lines[2].split() == ["TOOL", "CALLS", "OK", "FAILED", "DENIED", "STOPPED", "TIME", "IN", "OUT"]
     assert lines[3].split() == ["read_file", "2", "1", "0", "1", "0", "12", "ms", "25", "B", "1", "kB"]
     assert lines[4].split() == ["run_command", "1", "0", "1", "0", "0", "61.0", "s", "20", "B", "2", "MB"]
@@ -107,7 +110,7 @@ def test_no_line_is_wider_than_eighty_columns_or_unsafe_to_show(table: Table):
 def test_a_price_that_nobody_knows_is_a_dash():
     lines = usage_text(report(turns=[TURNS[1]]), Table.MODEL).splitlines()
     assert lines[0] == "3 calls, 1 turn"
-    assert lines[3].split() == ["direct", "1", "0", "0", "0", "-"]
+    assert lines[3].split() == ["direct", "1", "0", "0", "0", "-", "-"]
 
 
 @pytest.mark.parametrize("table", Table)
