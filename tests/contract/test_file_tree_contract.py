@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,10 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
 from punie.ports.workspace import Definition, Findings, Sought
 from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
@@ -498,3 +502,56 @@ async def test_a_hostile_source_holds_nothing_up(bench: TreeBench, source: str) 
                 await bench.tree.outline(str(bench.root / "a.py"), limit=10)
             tasks.cancel_scope.cancel()
     assert ticks > 5
+
+
+# --- with ripgrep and without ------------------------------------------------------------------
+
+PIECES = st.sampled_from([
+    b"foo", b"bar", b"Foo", b" ", b"_", b"\t", b"\r", b"\r\n", b"\n", b"\n\n", b"\xff", b"\xc3\xa4", b"\xc3",
+    b"\xe2\x82",
+    b"\xef\xbb\xbf", b"\xef\xbf\xbd", b"\0", b"x" * 1_200, b"\xc5\xbf", b"7",
+])  # fmt: skip
+CONTENTS = st.lists(PIECES, max_size=8).map(b"".join)
+NAMES = st.sampled_from([
+    "a.txt", "b.py", "src/a.py", "src/deep/b.txt", "gen/a.txt", "gen/.gitignore", ".gitignore", ".env", "ä.txt",
+])  # fmt: skip
+RULES = st.sampled_from(["gen/\n", "*.py\n", "/src\n", "!b.py\n", "*.txt\n!a.txt\n", "deep\r\n", "[z-a]\n"])
+EXPRESSIONS = st.sampled_from([
+    "foo", "^foo", "foo$", "^$",
+    r"\bfoo\b", "fo+.?bar|7", r"\s$", r"^\S+$", "[^a]$", r"\w{2,3}", "(?i)FOO.", ".", "ä", r"o\b",
+    r"\p{L}$", r"\Afoo", r"o\z", "(?s)o.b", "x{3}", "k|\u017f", "\ufffd", r"^\ufeff?foo", "a*", "foo|^bar$",
+])  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_RIPGREP, reason="NOT CHECKED with ripgrep: rg is not installed on this machine")
+@settings(max_examples=60, deadline=None)
+@given(
+    files=st.dictionaries(NAMES, CONTENTS, min_size=1, max_size=6),
+    rules=RULES,
+    pattern=EXPRESSIONS,
+    flags=st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
+    links=st.booleans(),
+    start=st.sampled_from(["", "src"]),
+)
+def test_random_trees_are_searched_alike_with_ripgrep_and_without(
+    files: dict[str, bytes], rules: str, pattern: str, flags: tuple[bool, ...], links: bool, start: str
+) -> None:
+    case_sensitive, regex, whole_word, files_only = flags
+    sought = Sought(pattern, case_sensitive, regex, whole_word, None, 1, files_only)
+
+    async def compare(folder: Path) -> None:
+        answers: list[Findings] = []
+        (folder / "root").mkdir()
+        for maker in (FILE_TREES[LocalFileTree], local_file_tree_with_ripgrep):
+            async with maker(folder / "root") as bench:
+                if not answers:
+                    bench.build({"src/always.txt": b"foo\n", **files, ".gitignore": rules})
+                    if links:
+                        (bench.root / "link.txt").symlink_to(bench.root / "src/always.txt")
+                        (bench.root / "folder").symlink_to(bench.root / "src")
+                answers.append(await bench.tree.search_text(str(bench.root / start), sought, limit=20))
+        own, with_ripgrep = answers
+        assert (own.lines, own.complete) == (with_ripgrep.lines, with_ripgrep.complete)
+
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(compare, Path(folder))
