@@ -13,6 +13,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,7 +26,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
-from punie.adapters.local.programs.boxes import LandlockBoxes
+from punie.adapters.local.programs.boxes import LandlockBoxes, looking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import SqliteUsageLedger
@@ -204,20 +205,21 @@ class TreeBench:
         return path.removeprefix(f"{self.root}/")
 
 
-def _tree_bench(folder: Path, ripgrep: str | None) -> TreeBench:
-    root = folder.resolve()
-    guard = LocalPathGuard((str(root),), str(root))
-    return TreeBench(LocalFileTree(guard, (str(root),), ripgrep=ripgrep), root)
-
-
 @asynccontextmanager
 async def local_file_tree(folder: Path) -> AsyncIterator[TreeBench]:
-    yield _tree_bench(folder, None)
+    root = folder.resolve()
+    guard = LocalPathGuard((str(root),), str(root))
+    yield TreeBench(LocalFileTree(guard, (str(root),), ripgrep=None), root)
 
 
 @asynccontextmanager
 async def local_file_tree_with_ripgrep(folder: Path) -> AsyncIterator[TreeBench]:
-    yield _tree_bench(folder, "rg")
+    """With ripgrep in the box of programs that look, where this machine has one."""
+    root = folder.resolve()
+    guard = LocalPathGuard((str(root),), str(root))
+    async with LocalOutputStore(str(root.parent / f"punie-{'1' * 32}")) as outputs:
+        boxes = LandlockBoxes((str(root),), str(root.parent / "home"), (), outputs, os.environ)
+        yield TreeBench(LocalFileTree(guard, (str(root),), look=partial(looking, boxes)), root)
 
 
 @define

@@ -41,7 +41,7 @@ class SessionContainer(containers.DeclarativeContainer):
     outputs = providers.Singleton(parts.outputs)
     boxes = providers.Singleton(parts.boxes, setup, guard, outputs)
     terminals = providers.Singleton(LocalTerminals, outputs, boxes)
-    files = providers.Singleton(parts.files, setup, guard, outputs)
+    files = providers.Singleton(parts.files, setup, guard, outputs, boxes)
     local = providers.Singleton(parts.local, setup, peer, files, terminals, shared)
     client_ledger = providers.Singleton(parts.client_ledger, setup, peer, outputs, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)

@@ -9,6 +9,7 @@ import os
 import secrets
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
-from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes
+from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes, looking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_facts import LocalFacts
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
@@ -101,10 +102,10 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
     return BubblewrapBoxes(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK])
 
 
-def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Services:
+def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore, boxes: Boxes | None) -> Services:
     """The files of this machine."""
     workspace = LocalWorkspace(guard, outputs.private.draft, outputs.private.journal)
-    tree = LocalFileTree(guard, setup.spec.roots, hidden=setup.settings.policy.private)
+    tree = LocalFileTree(guard, setup.spec.roots, hidden=setup.settings.policy.private, look=partial(looking, boxes))
     return Services({Workspace: workspace, Disk: workspace, FileTree: tree})
 
 

@@ -15,11 +15,13 @@ from punie.adapters.local.files.outlines import SOURCE_LIMIT_BYTES, definitions,
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
     Glob,
+    Look,
     Needle,
     RipgrepUnusableError,
     candidates,
     find_ripgrep,
     read_searchable,
+    unboxed,
 )
 from punie.adapters.local.files.tree_walk import Entry, StopFlag, TreeWalk, opened_start, shown
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
@@ -42,6 +44,7 @@ class TreeSearch:
     limit: int
     stop: StopFlag
     hidden: Collection[str] = ()
+    look: Look = unboxed
     _found: list[FoundLine] = field(factory=list)
     _read: int = 0
 
@@ -78,7 +81,7 @@ class TreeSearch:
         return Findings(tuple(self._found), self._read, walk.complete)
 
     def _in_candidates(self, ripgrep: str, rules: IgnoreRules) -> Findings:
-        picked = candidates(ripgrep, self.sought, self.start, rules, self.stop)
+        picked = candidates(ripgrep, self.sought, self.start, rules, self.stop, self.look)
         complete = picked.complete
         for path in picked.paths:
             if self.stop.raised:
@@ -133,16 +136,23 @@ class LocalFileTree(FileTree):
     """
 
     def __init__(
-        self, guard: PathGuard, roots: tuple[str, ...], *, hidden: Collection[str] = (), ripgrep: str | None = "rg"
+        self,
+        guard: PathGuard,
+        roots: tuple[str, ...],
+        *,
+        hidden: Collection[str] = (),
+        ripgrep: str | None = "rg",
+        look: Look = unboxed,
     ) -> None:
         """`ripgrep` is a program that is looked up on PATH at the first search, to speed it up; None does without.
 
-        `hidden` are absolute paths that are neither listed nor searched.
+        `hidden` are absolute paths that are neither listed nor searched. `look` is a block around that program's run.
         """
         self._guard = guard
         self._hidden = frozenset(hidden)
         self._given_roots = roots
         self._ripgrep = ripgrep
+        self._look = look
         self._threads = anyio.CapacityLimiter(_THREADS)
 
     async def list_files(self, path: str, *, recursive: bool, limit: int) -> Listing:
@@ -154,7 +164,9 @@ class LocalFileTree(FileTree):
         start = await self._inside(path)
 
         def work(stop: StopFlag) -> Findings:
-            search = TreeSearch(start, self._root_of(start), sought, needle, glob, limit, stop, self._hidden)
+            search = TreeSearch(
+                start, self._root_of(start), sought, needle, glob, limit, stop, self._hidden, self._look
+            )
             return search.in_file() if os.path.isfile(start) else search.in_tree(self._found_ripgrep)
 
         return await self._in_thread(work)

@@ -7,11 +7,14 @@ import re
 import select
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeAlias
 
 from attrs import frozen
 
 from landbox.environment import child_environment
+from landbox.kernel import UnheldError
 from punie.adapters.local.files.line_patterns import LinePattern, reads_lines_alone
 from punie.adapters.local.files.tree_walk import StopFlag
 from punie.domain.errors import ToolFailedError
@@ -169,6 +172,17 @@ class RipgrepUnusableError(Exception):
     """This ripgrep is too old or broken; the caller searches without it."""
 
 
+Start: TypeAlias = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
+Look: TypeAlias = Callable[[Sequence[str], Start], AbstractContextManager["subprocess.Popen[bytes]"]]
+"""A block around a program that only looks, which `Start` starts: with the words to be run, perhaps in a box."""
+
+
+@contextmanager
+def unboxed(words: Sequence[str], start: Start) -> Generator[subprocess.Popen[bytes]]:
+    """A program without a box."""
+    yield start(words)
+
+
 def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
     """The absolute path of the program, or None. A program in the session's own directories is never run."""
     found = shutil.which(name)
@@ -177,7 +191,9 @@ def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
     return found
 
 
-def candidates(program: str, sought: Sought, start: str, rules: IgnoreRules, stop: StopFlag) -> Candidates:
+def candidates(
+    program: str, sought: Sought, start: str, rules: IgnoreRules, stop: StopFlag, look: Look = unboxed
+) -> Candidates:
     """The files below `start` in which ripgrep found the text, or may have missed it.
 
     The caller reads and searches each of them, so that the answer does not depend on whether ripgrep is installed.
@@ -189,28 +205,32 @@ def candidates(program: str, sought: Sought, start: str, rules: IgnoreRules, sto
     if rules.start_is_ignored or not rules.in_repository:
         options.append("--no-ignore-parent")  # rules from above the session's root do not count
     if not sought.regex:
-        options += ["--fixed-strings", f"--regexp={sought.text}"]
+        options += ["--fixed-strings", "--", sought.text]
     else:
         ends = (r"\r$",) if "$" in sought.text else ()
-        options += [f"--regexp={pattern}" for pattern in (sought.text, *_READ_OTHERWISE, *ends)]
+        options += [*(f"--regexp={pattern}" for pattern in (sought.text, *_READ_OTHERWISE, *ends)), "--"]
     try:
-        process = subprocess.Popen(  # noqa: S603 - an argument list, each pattern with its option
-            [program, *options, "--", start],
-            env=child_environment(os.environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except (OSError, ValueError) as error:
+        with look([program, *options, start], _start) as process:
+            try:
+                stop.watch(process)
+                output, complete = _output(process, stop)
+            finally:
+                stop.watch(None)
+                process.kill()
+                process.communicate()
+    except (OSError, ValueError, ToolFailedError, UnheldError) as error:
         raise RipgrepUnusableError(str(error)) from error
-    try:
-        stop.watch(process)
-        output, complete = _output(process, stop)
-    finally:
-        stop.watch(None)
-        process.kill()
-        process.communicate()
     return _understood(output, complete=complete)
+
+
+def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - an argument list, each pattern behind "--" or with its option
+        words,
+        env=child_environment(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bool]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+import subprocess
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeAlias
 
 import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
 from landbox.box import Box as Landbox
-from landbox.box import held
+from landbox.box import held, inside
 from landbox.boxes import Looking, working
 from landbox.bubblewrap import options
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.domain.errors import ToolFailedError
-from punie.domain.values.terminal import Box, Command
+from punie.domain.values.terminal import Box, Command, Confinement
 from shellsight.secret_names import SECRET_FOLDERS, is_secret
 
 PROGRAM = "bwrap"
@@ -126,3 +127,23 @@ class LandlockBoxes:
 
 
 Boxes: TypeAlias = BubblewrapBoxes | LandlockBoxes
+
+
+@contextlib.contextmanager
+def looking(
+    boxes: Boxes | None, words: Sequence[str], start: Callable[[Sequence[str]], subprocess.Popen[bytes]]
+) -> Generator[subprocess.Popen[bytes]]:
+    """A program of our own that only looks, in its box where there is one, started by `start`; blocks for a moment.
+
+    Raises `OSError`, `ToolFailedError` and `UnheldError` where the program or its box cannot be had.
+    """
+    if boxes is None or (isinstance(boxes, LandlockBoxes) and not held()):
+        yield start(words)
+        return
+    program, *args = words
+    confined = boxes.confine(Command(program, tuple(args), "/", program, confinement=Confinement(Box.LOOK)))
+    argv = (confined.command.program, *confined.command.args)
+    try:
+        yield start(argv) if confined.box is None else inside(confined.box, lambda: start(argv))
+    finally:
+        remove_folder(confined.scratch)
