@@ -28,18 +28,10 @@ async def turns_of(ide: RawClient, project: Path, count: int = 1) -> list[Turn]:
 
 
 @SIDES
-@pytest.mark.parametrize(
-    "write",
-    [
-        call("write_file", path="notes.txt", content="mine\n"),
-        call("edit_file", path="notes.txt", old_text="two", new_text="2"),
-        call("edit_file", path="notes.txt", patch="@@ -2 +2 @@\n-two\n+2\n"),
-    ],
-    ids=["write", "edit", "patch"],
-)
 async def test_a_file_that_changed_since_it_was_read_is_not_written_and_the_model_sees_the_change(
-    spawn: Spawn, project: Path, caps: dict[str, Any], write: Item
+    spawn: Spawn, project: Path, caps: dict[str, Any]
 ) -> None:
+    write = call("write_file", path="notes.txt", content="mine\n")
     notes, read = project / "notes.txt", call("read_file", path="notes.txt")
     async with spawn([read], [write, RESULT], [read, write], caps=caps) as ide:
         session = await ide.open(project)
@@ -55,6 +47,30 @@ async def test_a_file_that_changed_since_it_was_read_is_not_written_and_the_mode
         again = await ide.prompt(session)
         assert again.cards[-1].status == "completed"
         assert "two" not in notes.read_text("utf-8")
+
+
+@SIDES
+@pytest.mark.parametrize(
+    "edit",
+    [
+        call("edit_file", path="notes.txt", old_text="two", new_text="2"),
+        call("edit_file", path="notes.txt", patch="@@ -2 +2 @@\n-two\n+2\n"),
+    ],
+    ids=["edit", "patch"],
+)
+async def test_an_edit_that_still_has_its_one_place_in_a_changed_file_is_made_and_the_model_sees_the_change(
+    spawn: Spawn, project: Path, caps: dict[str, Any], edit: Item
+) -> None:
+    notes = project / "notes.txt"
+    async with spawn([call("read_file", path="notes.txt")], [edit, RESULT], caps=caps) as ide:
+        session = await ide.open(project)
+        await ide.prompt(session)
+        notes.write_text("one\ntwo\nthree\nfour by the person\n", "utf-8")
+        ide.person.always("allow_once")
+        edited = await ide.prompt(session)
+        assert edited.cards[0].status == "completed"
+        assert "+four by the person" in edited.text
+        assert notes.read_text("utf-8") == "one\n2\nthree\nfour by the person\n"
 
 
 @SIDES
