@@ -10,15 +10,14 @@ from agents.models.fake_id import FAKE_RESPONSES_ID
 from attrs import evolve, field, frozen
 
 from punie.api import (
-    ARGUMENTS_CHARS,
     CHARS_PER_TOKEN,
     NO_ANSWER,
     OPENING,
     PICTURE_TOKENS,
-    RESULT_CHARS,
     TAKEN_IN,
     AgentSaid,
     Attachment,
+    MadeCall,
     PersonSaid,
     Piece,
     Prompt,
@@ -33,7 +32,6 @@ from punie.api import (
     prompt_content,
     put_away,
     told_summary,
-    within,
 )
 
 Item: TypeAlias = dict[str, Any]
@@ -264,7 +262,7 @@ def pieces_of(history: History) -> list[Piece]:
         is_prompt = _is_prompt(group)
         sums_up = _text(group[0]).startswith(OPENING) if is_prompt else bool(pieces) and pieces[-1].is_summary
         away = sum(away_tokens("", item["output"]) for item in group if _is_result(item))
-        pieces.append(Piece(length_of(group), text, is_prompt, sums_up, away))
+        pieces.append(Piece(length_of(group), text, is_prompt, sums_up, away, _calls(group)))
     return pieces
 
 
@@ -308,14 +306,21 @@ def _size(item: Item) -> int:
     return int((written + len(_text(item))) / CHARS_PER_TOKEN) + shown * PICTURE_TOKENS + 4
 
 
+def _calls(group: Group) -> tuple[MadeCall, ...]:
+    outputs = {item["call_id"]: str(item.get("output", "")) for item in group if "output" in item}
+    failed = failed_text("")
+    return tuple(
+        MadeCall(item["name"], item["arguments"], result, "failed" if (result or "").startswith(failed) else "success")
+        for item in group
+        if item.get("type") == "function_call"
+        for result in (outputs.get(item["call_id"]),)
+    )
+
+
 def _line(item: Item) -> str:
     match item.get("type"):
-        case "function_call":
-            return f"CALL {item['name']}: {within(item['arguments'], ARGUMENTS_CHARS)}"
-        case "function_call_output":
-            return f"RESULT: {within(str(item.get('output', '')), RESULT_CHARS)}"
-        case "reasoning":
-            return ""  # thoughts are the model's own
+        case "reasoning" | "function_call" | "function_call_output":
+            return ""  # thoughts are the model's own, and calls are told beside the text
         case _:
             said = _text(item)
             return f"{'USER' if item.get('role') == 'user' else 'AGENT'}: {said}" if said else ""

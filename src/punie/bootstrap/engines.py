@@ -199,7 +199,7 @@ class EngineShelf(ModelShelf):
         engine = self.engines.get(model, choice)
         await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
         settings = sized_by(engine, with_model(self.settings, model))
-        return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens)
+        return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens, settings.limits)
 
     async def explore(self, model: str) -> None:
         try:

@@ -47,3 +47,23 @@ def test_a_session_that_goes_on_begins_with_what_its_log_said_last_and_counts_on
 
 def test_a_size_that_is_known_here_wins_over_that_of_the_model_before():
     assert ContextGauge(2000, continued=True, before=ContextUsed(7, 1000)).latest == ContextUsed(7, 2000)
+
+
+def test_a_conversation_that_gets_long_is_told_once_until_it_is_short_again():
+    gauge = ContextGauge(1000)
+    told = [gauge.nears_end(0.8, used) for used in (700, 799, 800, 950, 300, 810)]
+    assert told == [False, False, True, False, False, True]
+
+
+def test_the_notice_comes_at_four_fifths_or_where_the_settings_shorten_earlier():
+    assert ContextGauge(1000).nears_end(0.95, 800)
+    assert ContextGauge(1000).nears_end(0.5, 500)
+    assert not ContextGauge().nears_end(0.8, 102_000)
+    assert ContextGauge().nears_end(0.8, 102_400)
+
+
+def test_a_shortening_that_begins_unannounced_is_told_and_an_announced_one_is_not():
+    gauge = ContextGauge(1000)
+    assert gauge.nears_end(0.8)
+    assert not gauge.nears_end(0.8)
+    assert not gauge.nears_end(0.8, 900)

@@ -121,6 +121,18 @@ def test_a_bound_said_in_so_many_words_holds_for_files_too_though_it_is_the_defa
     assert (own.of("read_file").output_bytes, own.of("x").output_bytes) == (7, 5)
 
 
+def test_results_take_an_eighth_of_a_small_context_and_files_a_quarter_unless_settings_say_otherwise(
+    place: Place,
+) -> None:
+    limits = place.load(user="context_tokens = 8000").limits
+    assert (limits.of("x").output_bytes, limits.of("read_file").output_bytes) == (4_000, 8_000)
+    assert place.load(user="context_tokens = 200000").limits == place.load().limits
+    said = place.load(user="context_tokens = 8000\n[limits]\noutput_bytes = 9000").limits
+    assert (said.of("x").output_bytes, said.of("read_file").output_bytes) == (9_000, 9_000)
+    own = place.load(user="context_tokens = 8000\n[limits.tools.read_file]\noutput_bytes = 9").limits
+    assert (own.of("x").output_bytes, own.of("read_file").output_bytes) == (4_000, 9)
+
+
 def test_the_turns_bound_is_a_whole_number(place: Place) -> None:
     assert place.load(user="[turn]\nmax_requests = 3").turn_limits.max_requests == 3
 

@@ -11,11 +11,10 @@ from attrs import define, evolve, field, frozen
 
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.compaction import (
-    INPUT_CHARS_PER_TOKEN,
     KEPT_SHARE,
+    NOTES_SHARE,
     SUMMARY_CHARS,
     SUMMARY_LIMIT_S,
-    SUMMARY_TOKENS,
     TELL_LIMIT_S,
     TEXT_ONLY,
     TRIES,
@@ -29,9 +28,10 @@ from punie.domain.model.compaction import (
     record_prompt,
     summary_instructions,
     summary_question,
-    written_out,
+    summary_tokens,
 )
 from punie.domain.model.provider import failure, unusable_answer
+from punie.domain.model.record import noted, record_chars, written_out
 from punie.domain.session.events import (
     CompactionChanged,
     CompactionDelta,
@@ -176,8 +176,10 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         await emit(CompactionChanged(order.id, CompactionStatus.IN_PROGRESS))
         ended = CompactionChanged(order.id, CompactionStatus.CANCELLED)
         try:
-            summary = await self._summary(order, history, cut.first, int(too_much * INPUT_CHARS_PER_TOKEN))
-            shorter = self.shorter = self.told = self.library.shortened(history, cut.first, cut.prompt, summary)
+            summary = await self._summary(order, history, cut.first, too_much)
+            notes = noted(self.library.pieces(history)[: cut.first], too_much // NOTES_SHARE)
+            told = f"{summary}\n\n{notes}" if notes else summary
+            shorter = self.shorter = self.told = self.library.shortened(history, cut.first, cut.prompt, told)
             ended = CompactionChanged(order.id, CompactionStatus.COMPLETED, summary)
         except EngineError as error:
             ended = CompactionChanged(order.id, CompactionStatus.FAILED, error=error.cause)
@@ -187,27 +189,28 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
                 await emit(ended)
         return shorter
 
-    async def _summary(self, order: CompactionOrder, history: H, first: int, limit_chars: int) -> str:
+    async def _summary(self, order: CompactionOrder, history: H, first: int, too_much: int) -> str:
         """The summary of the pieces before `first`. Raises `EngineError`."""
-        old = self.library.pieces(history)[:first]
+        pieces, most = self.library.pieces(history), summary_tokens(too_much)
+        old, limit_chars = pieces[:first], record_chars(pieces, first, self.library.tokens(history), too_much)
         try:
             with anyio.fail_after(SUMMARY_LIMIT_S):
-                summary = await self._on_the_prefix(order, self.library.before(history, first))
+                summary = await self._on_the_prefix(order, self.library.before(history, first), most)
                 if summary is not None:
                     return summary
                 for attempt in range(TRIES - 1):
                     try:
-                        return await self._asked(order, written_out(old, limit_chars >> attempt))
+                        return await self._asked(order, written_out(old, limit_chars >> attempt), most)
                     except EngineError as error:
                         if error.kind != EngineErrorKind.CONTEXT.value:
                             raise
-                return await self._asked(order, written_out(old, limit_chars >> (TRIES - 1)))
+                return await self._asked(order, written_out(old, limit_chars >> (TRIES - 1)), most)
         except TimeoutError as error:
             name = self.library.place.name
             cause = f"{name} did not summarise the conversation within {SUMMARY_LIMIT_S:g} s."
             raise failure(EngineErrorKind.TIMEOUT, cause, "Try it again, or start anew.") from error
 
-    async def _on_the_prefix(self, order: CompactionOrder, history: H | None) -> str | None:
+    async def _on_the_prefix(self, order: CompactionOrder, history: H | None, most: int) -> str | None:
         """The summary as one more answer of the conversation, whose beginning the provider still has in its cache.
 
         None where the model cannot be asked so, or finds the history too long. An answer that calls a tool is asked
@@ -216,8 +219,8 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         if self.last is None or history is None:
             return None
         library, aside = self.library, _Aside[H](partial(self._tell, order))
-        question = Prompt.of_text(summary_question(order.keep_in_mind))
-        limits = TurnLimits(max_requests=2, max_output_tokens=SUMMARY_TOKENS)
+        question = Prompt.of_text(summary_question(order.keep_in_mind, most))
+        limits = TurnLimits(max_requests=2, max_output_tokens=most)
         turn = evolve(self.last.turn, id=order.id, prompt=question, limits=limits)
         asking = library.begin(history, turn, tools=_OnlyListed(self.last.tools), events=aside, upkeep=aside)
         try:
@@ -236,11 +239,12 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     async def _tell(self, order: CompactionOrder, piece: str) -> None:
         await self.events.emit(CompactionDelta(order.id, piece))  # a part of the compaction, not of the conversation
 
-    async def _asked(self, order: CompactionOrder, record: str) -> str:
-        library, instructions, tell = self.library, summary_instructions(order.keep_in_mind), partial(self._tell, order)
+    async def _asked(self, order: CompactionOrder, record: str, most: int) -> str:
+        library, tell = self.library, partial(self._tell, order)
+        instructions = summary_instructions(order.keep_in_mind, most)
         try:
             summary, used = await library.ask(
-                record_prompt(record), instructions=instructions, max_tokens=SUMMARY_TOKENS, say=tell
+                record_prompt(record), instructions=instructions, max_tokens=most, say=tell
             )
         except library.failures as error:
             raise library.explained(error) from error

@@ -24,18 +24,15 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from punie.domain.model.compaction import (
-    ARGUMENTS_CHARS,
     CHARS_PER_TOKEN,
     OPENING,
     PICTURE_TOKENS,
-    RESULT_CHARS,
     TAKEN_IN,
-    Piece,
     away_tokens,
     put_away,
     told_summary,
-    within,
 )
+from punie.domain.model.record import MadeCall, Piece
 
 Part: TypeAlias = ModelRequestPart | ModelResponsePart
 
@@ -120,9 +117,11 @@ def _begins(message: ModelMessage) -> bool:
 
 
 def _piece(size: int, parts: Sequence[Part]) -> Piece:
+    results = {part.tool_call_id: part for part in parts if isinstance(part, ToolReturnPart)}
     return Piece(
         size,
         "\n\n".join(line for part in parts for line in _lines(part)),
+        calls=tuple(_made(part, results.get(part.tool_call_id)) for part in parts if isinstance(part, ToolCallPart)),
         is_prompt=any(isinstance(part, UserPromptPart) for part in parts),
         is_summary=all(
             _is_summary(part) or (isinstance(part, TextPart) and part.content == TAKEN_IN) for part in parts
@@ -179,12 +178,14 @@ def _lines(part: Part) -> Iterator[str]:
             yield f"USER: {_prompt_text(part)}"
         case TextPart(content) if content:
             yield f"AGENT: {content}"
-        case ToolCallPart():
-            yield f"CALL {part.tool_name}: {within(part.args_as_json_str(), ARGUMENTS_CHARS)}"
-        case ToolReturnPart():
-            yield f"RESULT of {part.tool_name} ({part.outcome}): {within(part.model_response_str(), RESULT_CHARS)}"
         case _:
             pass  # thoughts are the model's own, and instructions go along with every request
+
+
+def _made(call: ToolCallPart, result: ToolReturnPart | None) -> MadeCall:
+    if result is None:
+        return MadeCall(call.tool_name, call.args_as_json_str())
+    return MadeCall(call.tool_name, call.args_as_json_str(), result.model_response_str(), result.outcome)
 
 
 def _prompt_text(part: UserPromptPart) -> str:

@@ -11,10 +11,12 @@ from typing import Protocol
 import anyio
 from attrs import define, evolve, field, frozen
 
+from punie.domain.model.compaction import DEFAULT_SHARE
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import ContextUsed, UsageChanged
 from punie.domain.session.turn import Usage
-from punie.domain.tools.disclosure import DisclosurePolicy
+from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosurePolicy
+from punie.domain.tools.execution import Limits
 from punie.ports.engine import Engine
 
 
@@ -22,12 +24,14 @@ from punie.ports.engine import Engine
 class ReadyModel:
     """A model that can be used now, with the settings that depend on the model.
 
-    `context_tokens` is the size of the model's context, None where that is not known.
+    `context_tokens` is the size of the model's context, None where that is not known. `limits` are those of calls, None
+    where they stay.
     """
 
     engine: Engine
     disclosure: DisclosurePolicy
     context_tokens: int | None = None
+    limits: Limits | None = None
 
 
 class ModelShelf(Protocol):
@@ -95,6 +99,7 @@ class ContextGauge:
     continued: bool = False
     before: ContextUsed | None = None
     latest: ContextUsed | None = field(default=None, init=False)
+    _told: bool = field(default=False, init=False)
     _settled: Usage = field(factory=Usage, init=False)
     _turn: Usage = field(factory=Usage, init=False)
 
@@ -130,3 +135,13 @@ class ContextGauge:
         size = self.size_tokens if event.size_tokens is None else event.size_tokens
         self.latest = evolve(event, size_tokens=size, cost_usd=self.cost_usd)
         return self.latest
+
+    def nears_end(self, compact_share: float, used_tokens: int | None = None) -> bool:
+        """Whether a person is to be told that the conversation will be made shorter: once each time that it gets long.
+
+        `compact_share` is the part of the context beyond which that happens; None as `used_tokens` says that it begins.
+        """
+        known = self.size_tokens if self.latest is None else self.latest.size_tokens
+        long = (known or DEFAULT_CONTEXT_TOKENS) * min(compact_share, DEFAULT_SHARE)
+        told, self._told = self._told, used_tokens is None or used_tokens >= long
+        return self._told and not told

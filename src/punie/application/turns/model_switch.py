@@ -44,6 +44,8 @@ async def _switch(session: LiveSession, place: AbstractAsyncContextManager[None]
             session.effort = None
         session.desk.offered.go_by(ready.disclosure)
         session.gauge.size_tokens = ready.context_tokens
+        if ready.limits is not None:
+            session.desk.context = evolve(session.desk.context, limits=ready.limits)
         await _let_go(session, old)
         await session.recorder.emit(ModelChanged(model, session.effort))
         if not in_turn:

@@ -19,6 +19,8 @@ from punie.domain.model.provider import DIRECT
 from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,
+    NoticeGiven,
+    NoticeSeverity,
     RequestEnding,
     SessionEvent,
     TextDelta,
@@ -41,6 +43,13 @@ NO_TOOLS_NOTICE = (
     "anything. Set tools.local to 'auto' to let me use this machine.\n\n"
 )
 
+NEAR_THE_END = NoticeGiven(
+    NoticeSeverity.INFO,
+    "The conversation is near the end of the model's context",
+    "Before a request that would be too long the model summarises what was said before and goes on from that; you "
+    "still see all of it. /compact WHAT TO KEEP IN MIND does so at once.",
+)
+
 BROKE = "Something broke inside Punie; its log says more."
 FAILURE_CHARS = 1_000
 PIECES = (TextDelta, ThoughtDelta)
@@ -56,6 +65,7 @@ class TurnEvents(EventSink):
     """Passes one turn's events to the session's recorder; lives as long as the turn. Nothing passes after the end.
 
     `usage` are the totals of the turn so far. `compacted` is awaited when the engine shortened its memory.
+    `compact_share` is the part of the context beyond which it does so unasked; None while a command is carried out.
     """
 
     lane: EventSink
@@ -63,6 +73,7 @@ class TurnEvents(EventSink):
     compacted: Callable[[], Awaitable[None]]
     requests: RequestWatch
     usage: Usage = Usage()
+    compact_share: float | None = None
     _over: bool = field(default=False, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
@@ -77,11 +88,19 @@ class TurnEvents(EventSink):
             ended = self.requests.counted(event.usage)
         elif isinstance(event, ContextUsed):
             event = self.gauge.read(event)
+            await self._announce(event.used_tokens)
         elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
             await self.compacted()  # first, for a slow client may miss the deadline
+        elif isinstance(event, CompactionChanged):
+            await self._announce()
         await self.lane.emit(event)
         if ended is not None:
             await self.lane.emit(ended)
+
+    async def _announce(self, used_tokens: int | None = None) -> None:
+        """Tell the person, before it happens, that the conversation is made shorter."""
+        if self.compact_share is not None and self.gauge.nears_end(self.compact_share, used_tokens):
+            await self.lane.emit(NEAR_THE_END)
 
     async def stop(self, ending: RequestEnding) -> None:
         """Report the model request that was under way when the turn stopped short."""
@@ -171,6 +190,7 @@ class PromptTurn(RunningTurn):
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, session.id, prompt, instructions, session.limits, session.effort)
+        events.compact_share = turn.limits.compact_share
         return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
 
     async def _told(self, prompt: Prompt) -> tuple[Prompt, str]:

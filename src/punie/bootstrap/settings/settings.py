@@ -105,11 +105,15 @@ class Settings:
 
     @property
     def limits(self) -> Limits:
-        """The bounds of calls, those of single tools included."""
+        """The bounds of calls, those of single tools included; a result takes no more than its part of the context."""
         bounds = {bound: self[KEYS[f"limits.{bound}"]] for bound in CALL_BOUNDS}
         by_tool: dict[str, dict[str, float]] = {}
         if OUTPUT_BYTES.name in self.values:
             by_tool["read_file"] = {"output_bytes": self[OUTPUT_BYTES]}  # once it is set, it holds for files too
+        elif self.context_tokens is not None and self.context_tokens < DEFAULT_CONTEXT_TOKENS:
+            # About an eighth of a small context, and a quarter for a file.
+            bounds["output_bytes"] = min(bounds["output_bytes"], self.context_tokens // 2)
+            by_tool["read_file"] = {"output_bytes": self.context_tokens}
         for name, value in self.values.items():
             tool, bound = tool_and_bound(name)
             if tool:

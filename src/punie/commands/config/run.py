@@ -23,6 +23,7 @@ from punie.bootstrap.settings.keys import (
     CALL_BOUNDS,
     CONTEXT_TOKENS,
     KEYS,
+    OUTPUT_BYTES,
     PER_TOOL,
     RULES,
     SANDBOX,
@@ -136,6 +137,8 @@ def shown(key: Key[Any], traced: Traced) -> Shown:
         value = tuple(rule_words(rule) for rule in traced.settings.policy.rules)
     elif key is CONTEXT_TOKENS:
         value = traced.settings.context_tokens
+    elif key is OUTPUT_BYTES:
+        value = traced.settings.limits.general.output_bytes
     else:
         value = traced.settings[key]
     return Shown(key, key.shown(value), _source(key, traced), said)
@@ -146,6 +149,8 @@ def _source(key: Key[Any], traced: Traced) -> str:
         return ", ".join(dict.fromkeys(rule.origin for rule in traced.settings.policy.rules)) or DEFAULT
     if key is CONTEXT_TOKENS and traced.settings.context_tokens is not None:
         return traced.settings.origins.get(key.name, "the model's name")
+    if key is OUTPUT_BYTES and traced.settings.limits.general.output_bytes != key.default:
+        return traced.settings.origins.get(key.name, "the model's context")
     return traced.settings.origins.get(key.name, DEFAULT)
 
 

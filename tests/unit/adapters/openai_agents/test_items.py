@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from punie.domain.errors import UnreadableSnapshotError
-from punie.domain.model.compaction import OPENING, cut_resting, cut_running, written_out
+from punie.domain.model.compaction import OPENING, cut_resting, cut_running
+from punie.domain.model.record import written_out
 from punie.domain.model.text import NO_ANSWER
 from punie_openai_agents.history import (
     INTERRUPTED,
@@ -132,5 +133,5 @@ def test_the_size_is_what_the_provider_counted_and_an_estimate_of_what_came_sinc
 
 def test_the_record_for_a_summary_shows_who_said_what_and_keeps_to_its_length() -> None:
     record = written_out(pieces_of(History(turn("look", "found it", "done"))), 10_000)
-    assert record == "USER: look\n\nCALL read_file: {}\n\nRESULT: found it\n\nAGENT: done"
+    assert record == "USER: look\n\nCALL read_file: {}\n\nRESULT of read_file (success): found it\n\nAGENT: done"
     assert len(written_out(pieces_of(History(turn(LONG, LONG, LONG))), 300)) < 400

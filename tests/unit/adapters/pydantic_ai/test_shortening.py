@@ -23,7 +23,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, tokens_of
-from punie.domain.model.compaction import OPENING, RESULT_CHARS, TAKEN_IN, cut_resting, cut_running, written_out
+from punie.domain.model.compaction import OPENING, TAKEN_IN, cut_resting, cut_running
+from punie.domain.model.record import written_out
 
 
 def asks(text: str) -> ModelRequest:
@@ -92,7 +93,7 @@ def test_a_running_turns_history_is_valid_when_it_was_cut_and_keeps_the_prompt(
     assert_valid(shorter)
     assert isinstance(shorter[-1], ModelRequest)
     assert prompt in said_in(shorter)
-    record = "".join(piece.text for piece in pieces_of(messages)[: cut.first])
+    record = written_out(pieces_of(messages)[: cut.first], 10**9)
     results = [part for part in said_in(messages) if isinstance(part, ToolReturnPart)]
     kept = said_in(shorter)
     lost = [part for part in results if part not in kept and part.model_response_str()[:100] not in record]
@@ -156,8 +157,10 @@ def test_the_record_names_who_said_what_cuts_long_results_and_leaves_thoughts_ou
         ModelResponse(parts=[ThinkingPart("hm"), TextPart("I look."), ToolCallPart("look", {"at": "a"}, "c")]),
         ModelRequest(parts=[ToolReturnPart("look", "r" * 10_000, "c")]),
     ]
-    text = written_out(pieces_of(messages), 100_000)
+    text = written_out(pieces_of(messages), 2_000)
     assert text.startswith('USER: do it\n\nAGENT: I look.\n\nCALL look: {"at":"a"}\n\nRESULT of look (success): rrr')
     assert "hm" not in text
-    assert f"[... {10_000 - RESULT_CHARS} characters are left out here ...]" in text
+    assert "characters are left out here ...]" in text
+    assert 1_900 <= len(text) <= 2_000
+    assert "r" * 10_000 in written_out(pieces_of(messages), 100_000), "what fits is whole"
     assert len(written_out(pieces_of(messages), 300)) < 400

@@ -1,0 +1,107 @@
+"""The record that a summary is written from, and the list of calls beside the summary."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from punie.domain.model.record import NOTED, NOTES_CHARS, MadeCall, Piece, noted, record_chars, within, written_out
+
+
+def call(tool: str, result: str | None, outcome: str = "success", **arguments: object) -> MadeCall:
+    return MadeCall(tool, json.dumps(arguments), result, outcome)
+
+
+def piece(*calls: MadeCall, text: str = "") -> Piece:
+    return Piece(1, text, calls=calls)
+
+
+def test_short_results_are_whole_and_long_ones_share_what_is_left_with_head_and_tail() -> None:
+    long = [piece(call("read_file", f"HEAD{n}" + "x" * 20_000 + f"TAIL{n}", path=f"{n}.py")) for n in range(4)]
+    short = piece(call("look", "s" * 1_500), text="AGENT: I decide for tabs.")
+    record = written_out([short, *long], 20_000)
+    assert 19_000 < len(record) <= 20_000
+    assert "s" * 1_500 in record
+    assert "I decide for tabs." in record
+    assert all(f"{end}{n}" in record for n in range(4) for end in ("HEAD", "TAIL"))
+    shares = [len(part) for part in record.split("RESULT of read_file")[1:]]
+    assert shares == sorted(shares), "later ones get more"
+
+
+def test_what_was_read_of_a_file_that_was_changed_gets_more() -> None:
+    a, b = (piece(call("read_file", "x" * 20_000, path=path)) for path in ("a.py", "b.py"))
+    change = piece(call("edit_file", "done", path="a.py"))
+    shares = [part.count("x") for part in written_out([a, b, change], 9_000).split("RESULT of read_file")[1:]]
+    assert shares[0] > shares[1]
+
+
+@given(st.lists(st.text(max_size=400), min_size=1, max_size=30), st.integers(0, 5_000))
+def test_the_record_keeps_to_its_limit_and_is_the_same_each_time(results: list[str], limit: int) -> None:
+    pieces = [piece(call("look", result)) for result in results]
+    record = written_out(pieces, limit)
+    assert len(record) <= limit + len(within("xx" * 10**5, 0))
+    assert record == written_out(pieces, limit)
+
+
+def test_a_record_may_be_as_long_as_what_it_tells_of_the_history_leaves() -> None:
+    pieces = [piece(call("look", "x" * 4_000)) for _ in range(4)]
+    whole = len(written_out(pieces[:3], 10**9))
+    assert record_chars(pieces, 3, 4_000, 3_000) == whole, "three quarters of 4,000 tokens fit"
+    assert record_chars(pieces, 3, 16_000, 3_000) == 7_500, "never less than 2.5 characters a token"
+
+
+def test_the_list_names_files_lines_commands_ends_searches_and_denials() -> None:
+    pieces = [
+        piece(
+            call("search_text", "a.py:3: x\nb.py:70: y", query="x"),
+            call("read_file", "[lines 1-40, 90-99 of 200; LF]\n...", path="a.py"),
+            call("read_file", "text", path="b.py", line=7, limit=2),
+            call("edit_file", "done", path="a.py", old_text="x", new_text="y"),
+            call("edit_file", "not found", "failed", path="c.py", old_text="x", new_text="y"),
+            call("call_tool", "ok", name="replace_text_in_file", arguments={"pathInProject": "d.kt"}),
+            call("edit_file", "ok", patch="--- a/e.py\n+++ b/e.py\n@@\n-x\n+y"),
+        ),
+        piece(
+            call("run_command", "FAILED\n[exit code 1]", command="pytest -q"),
+            call("run_command", "ok\n[exit code 0]", command="pytest -q"),
+            call("run_command", "run git push: no. Nothing was done.", command="git push"),
+            call("python_tests", "12 passed in 3 s", paths=["tests"]),
+            call("update_plan", "ok"),
+        ),
+    ]
+    assert noted(pieces, 10_000).splitlines() == [
+        NOTED,
+        "- searched x -> a.py:3, b.py:70",
+        "- read a.py -> lines 1-40, 90-99",
+        "- read b.py -> line 7 limit 2",
+        "- changed a.py",
+        "- failed edit_file c.py -> not found",
+        "- changed d.kt",
+        "- changed e.py",
+        "- ran pytest -q -> exit code 1; exit code 0",
+        "- denied run_command git push -> run git push: no. Nothing was done.",
+        "- ran python_tests tests -> 12 passed in 3 s",
+    ]
+
+
+def test_the_list_of_an_earlier_summary_goes_on_and_is_bounded() -> None:
+    first = noted(
+        [piece(call("read_file", "[lines 1-9 of 20; LF]", path="a.py"), call("edit_file", "", path="b"))], 999
+    )
+    told = piece(text=f"USER: All is well.\n\n{first}\n\n[The conversation goes on from here.]\n- no note")
+    again = noted([told, piece(call("read_file", "[lines 10-20 of 20; LF]", path="a.py"))], 999)
+    assert again.splitlines()[1:] == ["- changed b", "- read a.py -> lines 1-9; lines 10-20"]
+    many = [piece(call("read_file", "x", path=f"src/{n}.py")) for n in range(5_000)]
+    bounded = noted([told, *many], 10**9)
+    assert len(bounded) <= NOTES_CHARS + len(NOTED) + 1
+    assert "- changed b" in bounded
+    assert "src/4999.py" in bounded
+    assert noted([piece(text="USER: hello")], 999) == ""
+
+
+def test_arguments_that_are_no_object_and_calls_without_results_are_recorded_as_they_are() -> None:
+    odd = piece(MadeCall("edit_file", "[1"), MadeCall("edit_file", '"x"', None))
+    assert written_out([odd], 1_000) == 'CALL edit_file: [1\n\nCALL edit_file: "x"'
+    assert noted([odd], 1_000) == ""
