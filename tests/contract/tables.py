@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 from attrs import define, evolve, field
 
 from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.local.files.file_history import LocalFileHistory
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
@@ -283,6 +284,7 @@ PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
 LEDGERS: dict[type, Maker] = {MemoryUsageLedger: memory_ledger, SqliteUsageLedger: sqlite_ledger}
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
+FILE_HISTORIES: dict[type, Callable[[str | None], Any]] = {LocalFileHistory: LocalFileHistory}
 CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}
 """Every implementation of the port and how to put it on a bench."""
 

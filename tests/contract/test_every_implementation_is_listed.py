@@ -32,6 +32,7 @@ SUITES: dict[str, set[str]] = {
     "Workspace": names(wire_benches.ALL_WORKSPACES),
     "Disk": names(tables.DISKS),
     "Terminals": names(wire_benches.ALL_TERMINALS),
+    "FileHistory": names(tables.FILE_HISTORIES),
     "FileTree": names(tables.FILE_TREES),
     "PathGuard": names(tables.PATH_GUARDS),
     "Repository": names(tables.REPOSITORIES),

@@ -12,6 +12,7 @@ from tests.shellsight.shell_lines import report, standing
     ("line", "proviso"),
     [
         ("git stash", Proviso.CLEAN),
+        ("git stash -q", Proviso.CLEAN),
         ("git stash push -m 'before the fix'", Proviso.CLEAN),
         ("git checkout -- a.py src/b.py", Proviso.CLEAN),
         ("git checkout HEAD -- a.py", Proviso.CLEAN),

@@ -65,7 +65,7 @@ class SessionContainer(containers.DeclarativeContainer):
 
     # desk and session
     context = providers.Singleton(parts.context, setup, guard, validator, recorder, clock)
-    permission = providers.Singleton(parts.permission, setup, peer, context, shared)
+    permission = providers.Singleton(parts.permission, setup, peer, context, files, shared)
     desk = providers.Singleton(parts.desk, context, offered, permission, outputs, shared)
     instructions = providers.Singleton(parts.instructions, setup, peer, guard, skills, recorder)
     session = providers.Singleton(parts.session, setup, desk, recorder, instructions, assemble)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks, is_found
 from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
@@ -38,6 +39,7 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.files.file_memory import KeptOutputs
+from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.python.edit_check import EditCheck
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.load_skill import LoadSkill
@@ -105,8 +107,16 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
 def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore, boxes: Boxes | None) -> Services:
     """The files of this machine."""
     workspace = LocalWorkspace(guard, outputs.private.draft, outputs.private.journal)
-    tree = LocalFileTree(guard, setup.spec.roots, hidden=setup.settings.policy.private, look=partial(looking, boxes))
-    return Services({Workspace: workspace, Disk: workspace, FileTree: tree})
+    spec, private = setup.spec, setup.settings.policy.private
+    tree = LocalFileTree(guard, spec.roots, hidden=private, look=partial(looking, boxes))
+    repository = DulwichRepository(spec.cwd, spec.roots, private)
+    state = setup.settings.state_folder if setup.conversation.kept is not None else None
+    history = LocalFileHistory(None if state is None else history_folder(state, setup.id))
+    reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
+    changes = SessionChanges(history, repository, guard, LocalClock(), reads_disk)
+    return Services(
+        {Workspace: workspace, Disk: workspace, FileTree: tree, Repository: repository, SessionChanges: changes}
+    )
 
 
 def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerminals, shared: Shared) -> Services:
@@ -115,7 +125,6 @@ def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerm
     return files.beside(
         {
             TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
-            Repository: DulwichRepository(spec.cwd, spec.roots, setup.settings.policy.private),
             ShellInfo: shared.shell,
             PythonChecks: ProjectChecks(spec.cwd),
         }
@@ -282,10 +291,13 @@ def context(
     return SessionContext(setup.id, spec.cwd, spec.roots, limits, guard, validator, recorder, clock, setup.log)
 
 
-def permission(setup: SessionSetup, peer: Peer, context: SessionContext, shared: Shared) -> SessionPermission:
+def permission(
+    setup: SessionSetup, peer: Peer, context: SessionContext, files: Services, shared: Shared
+) -> SessionPermission:
     """Decides about calls."""
     review = CommandReview(shared.parser, context.guard, str(Path.home()))
-    return SessionPermission(context, setup.settings.policy, review, shared.approvals, OpenQuestions(peer.broker))
+    questions, changes = OpenQuestions(peer.broker), files.get(SessionChanges)
+    return SessionPermission(context, setup.settings.policy, review, shared.approvals, questions, changes)
 
 
 def desk(

@@ -11,6 +11,7 @@ from attrs import frozen
 from punie.domain.session.prompt_files import PromptFile, Skill, SkillText
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.history import FileVersion
 
 
 @runtime_checkable
@@ -207,6 +208,20 @@ class Commit:
     message: str
 
 
+@frozen
+class WorkTree:
+    """The state of a repository's files: its top folder, last commit, and the absolute paths that differ from it.
+
+    `stashed`: something is in git's stash. `whole`: all of the repository is inside the session's roots.
+    """
+
+    top: str
+    head: str | None
+    changed: frozenset[str]
+    stashed: bool = False
+    whole: bool = True
+
+
 @runtime_checkable
 class Repository(Protocol):
     """Reads and writes the repository that holds the session's directory; lives as long as the session.
@@ -233,6 +248,31 @@ class Repository(Protocol):
     @abstractmethod
     async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
         """Stage `paths` (all changed and untracked ones where empty) and commit them."""
+        ...
+
+    @abstractmethod
+    async def work_tree(self) -> WorkTree:
+        """The state of the working tree now, of files inside the roots."""
+        ...
+
+    @abstractmethod
+    async def covers(self, paths: tuple[str, ...]) -> bool:
+        """Whether all of these absolute paths are of this repository, and of none inside it."""
+        ...
+
+    @abstractmethod
+    async def ignored(self, path: str) -> tuple[str, ...] | None:
+        """The files at or below the absolute path, where git ignores each of them and they are few; else None."""
+        ...
+
+    @abstractmethod
+    async def tracked(self) -> tuple[str, ...]:
+        """The absolute paths of all files that git tracks."""
+        ...
+
+    @abstractmethod
+    async def committed(self, path: str, commit: str | None = None) -> FileVersion:
+        """The file as that commit has it, the last one for None; `absent` where the commit has no such file."""
         ...
 
 

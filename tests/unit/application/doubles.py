@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import define, field
 
+from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import Services
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
@@ -151,6 +153,12 @@ class MadeUpChecks:
 SHELL = ShellInfo("a", "b", "c", "d", "e", "dash")
 
 
+def no_changes() -> SessionChanges:
+    """The changes of a session that keeps none."""
+    absent: Any = None
+    return SessionChanges(absent, absent, absent, absent, active=False)
+
+
 def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | None = None) -> Services:
     """All services of a made-up machine."""
     return Services(
@@ -159,6 +167,7 @@ def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | 
             TerminalLedger: ledger,
             FileTree: tree or MadeUpTree(),
             Repository: MadeUpRepository(),
+            SessionChanges: no_changes(),
             ShellInfo: SHELL,
             PythonChecks: MadeUpChecks(),
         }

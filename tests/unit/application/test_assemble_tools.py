@@ -26,7 +26,8 @@ pytestmark = pytest.mark.anyio
 ALL = ClientCapabilities(read_text_file=True, write_text_file=True, terminal=True, discover_tools=True)
 CALLS: dict[str, dict[str, Any]] = {
     "read_file": {"path": "a"}, "write_file": {"path": "a", "content": "new"}, "run_command": {"command": "x"},
-    "edit_file": {"path": "a", "old_text": "old", "new_text": "newer"}, "list_files": {}, "search_text": {"text": "x"},
+    "edit_file": {"path": "a", "old_text": "old", "new_text": "newer"}, "restore_file": {"path": "a"},
+    "list_files": {}, "search_text": {"text": "x"},
 }  # fmt: skip
 
 
@@ -154,7 +155,7 @@ async def test_a_catalogue_that_extends_brings_both_kinds_of_tools() -> None:
     names = [tool.descriptor.name for tool in place.tools(LocalTools.NEVER)]
     assert names == [
         "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",
-        "kill_terminal", "edit_file",
+        "kill_terminal", "edit_file", "restore_file",
     ]  # fmt: skip
     assert (await place.use("read_file", {"path": "a"})).text == "read_file is done"
 

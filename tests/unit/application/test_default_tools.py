@@ -38,6 +38,7 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "wait_for_terminal_exit": (["terminal_id"], []),
     "kill_terminal": (["terminal_id"], []),
     "edit_file": ([], ["path", "old_text", "new_text", "replace_all", "edits", "patch"]),
+    "restore_file": (["path"], ["to"]),
     "list_files": ([], ["path", "recursive"]),
     "search_text": (["text"], ["path", "glob", "ignore_case", "regex", "whole_word", "context", "files_only"]),
     "outline": (["path"], []),
@@ -53,7 +54,8 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
 KINDS = {
     "read_file": "read", "write_file": "edit", "run_command": "execute", "get_terminal_output": "execute",
     "release_terminal": "execute", "wait_for_terminal_exit": "execute", "kill_terminal": "execute",
-    "edit_file": "edit", "list_files": "read", "search_text": "search", "outline": "read", "get_shell_info": "read",
+    "edit_file": "edit", "restore_file": "edit",
+    "list_files": "read", "search_text": "search", "outline": "read", "get_shell_info": "read",
     "git_status": "read", "git_diff": "read", "git_log": "read", "git_add_commit": "execute",
     "python_lint": "execute", "python_types": "execute", "python_tests": "execute",
 }  # fmt: skip

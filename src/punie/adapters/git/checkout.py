@@ -219,6 +219,14 @@ class Conversion:
         converter = line_ending_filter_for_action(action, b"false", lambda: self._store_has_crlf(entry))
         return data if converter is None else converter.clean(data, path)
 
+    def checked_out(self, path: bytes, data: bytes) -> bytes:
+        """The stored bytes as git writes them into the working tree. Raises `ToolFailedError` where a program does."""
+        self.require_no_program(path)
+        core_eol, autocrlf, _safe = self._line_ends
+        action = resolve_crlf_action(self._attributes.match_path(path), core_eol, autocrlf)
+        converter = None if action is CRLFAction.BINARY else line_ending_filter_for_action(action, b"false")
+        return data if converter is None else converter.smudge(data, path)
+
     def require_no_program(self, path: bytes) -> None:
         """Raise `ToolFailedError` for a file that git would give to a program (such as LFS) or re-encode first."""
         attributes = self._attributes.match_path(path)
@@ -226,7 +234,7 @@ class Conversion:
             if attributes.get(name) not in {None, False}:
                 raise ToolFailedError(
                     f"{path.decode('utf-8', 'replace')} has git's {name.decode()} attribute, which asks for a "
-                    "program or an encoding that Punie leaves to git. Nothing was committed; use run_command."
+                    "program or an encoding that Punie leaves to git. Nothing was done; use run_command."
                 )
 
     def _store_has_crlf(self, entry: IndexEntry | None) -> bool:

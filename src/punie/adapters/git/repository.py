@@ -19,7 +19,8 @@ import anyio
 import anyio.to_thread
 
 from punie.domain.errors import ToolFailedError, UnsupportedHereError
-from punie.ports.workspace import Commit, Repository, RepositoryStatus
+from punie.ports.history import FileVersion
+from punie.ports.workspace import Commit, Repository, RepositoryStatus, WorkTree
 
 if TYPE_CHECKING:
     from punie.adapters.git.checkout import Checkout
@@ -87,6 +88,29 @@ class DulwichRepository(Repository):
             return commit_paths(checkout, message, paths)
 
         return await self._run(work, abandon=False)
+
+    async def work_tree(self) -> WorkTree:
+        from punie.adapters.git.work_tree import read_work_tree
+
+        return await self._run(read_work_tree, abandon=True)
+
+    async def covers(self, paths: tuple[str, ...]) -> bool:
+        from punie.adapters.git import work_tree
+
+        return await self._run(lambda checkout: all(work_tree.covers(checkout, path) for path in paths), abandon=True)
+
+    async def ignored(self, path: str) -> tuple[str, ...] | None:
+        from punie.adapters.git.work_tree import ignored_files
+
+        return await self._run(lambda checkout: ignored_files(checkout, path), abandon=True)
+
+    async def tracked(self) -> tuple[str, ...]:
+        return await self._run(lambda checkout: tuple(map(checkout.full, checkout.index().paths())), abandon=True)
+
+    async def committed(self, path: str, commit: str | None = None) -> FileVersion:
+        from punie.adapters.git.work_tree import committed
+
+        return await self._run(lambda checkout: committed(checkout, path, commit), abandon=True)
 
     async def _run(self, work: Callable[[Checkout], _T], *, abandon: bool) -> _T:
         if os.name != "posix":

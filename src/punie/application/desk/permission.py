@@ -10,6 +10,7 @@ from attrs import define, evolve, field, frozen
 from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
+from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import PreparedCall
 from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
@@ -29,8 +30,8 @@ from punie.domain.permission.policy import HARMLESS_KINDS, decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.tools.tool import ToolSource
 from punie.domain.values.display import display_exact, one_line
-from punie.domain.values.terminal import Box, Confinement
-from shellsight.report import PathEffect
+from punie.domain.values.terminal import Box, Command, Confinement
+from shellsight.report import CommandReport, PathEffect
 
 
 @frozen
@@ -88,6 +89,7 @@ class SessionPermission:
     """Decides about the calls of one session; lives as long as the session.
 
     `policy` is the one in force and changes with the mode. `review` reads commands. `questions` reaches the person.
+    `changes` knows what the session may undo; without them more is asked.
     """
 
     context: SessionContext
@@ -95,6 +97,7 @@ class SessionPermission:
     review: CommandReview
     approvals: Approvals
     questions: OpenQuestions
+    changes: SessionChanges | None = None
     _grants: KnownGrants = field(init=False)
     _definitions: KnownDefinitions = field(init=False)
     _roots: tuple[str, ...] = field(default=(), init=False)
@@ -112,7 +115,7 @@ class SessionPermission:
         command = request.context.command
         facts = Facts(
             locations=request.context.locations,
-            command=None if command is None else await self.review.report(command),
+            command=None if command is None else await self._report(command),
             cwd=self.context.cwd,
             roots=await self._followed_roots(),
             quarantined=await self._definitions.changed(request.tool.descriptor),
@@ -122,6 +125,13 @@ class SessionPermission:
         if judged.decision.box is Box.NONE or await request.tool.holds_boxes():
             return judged
         return self._decided(request, evolve(facts, boxed=False))
+
+    async def _report(self, command: Command) -> CommandReport:
+        """The report on a command; where one may run unasked, with what this session may take back or delete."""
+        report = await self.review.report(command)
+        if self.changes is None or self.policy.mode is not Mode.AUTO:
+            return report
+        return await self.changes.settled(report)
 
     def again(self, judged: Judged) -> Judged:
         """The same call and facts, decided by the policy that is in force now."""

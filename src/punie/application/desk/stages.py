@@ -211,7 +211,12 @@ class CallStages:
                 if now.decision.verdict is Verdict.DENY:
                     await self._settle(now, now.denied(now.decision.reason))
                     return Denied(now.decision.reason)
-            return await self._effect(request, prepared)
+            changes = permission.changes
+            if changes is None:
+                return await self._effect(request, prepared)
+            tool, report = request.tool.descriptor, judged.facts.command
+            async with changes.kept(tool, request.arguments, request.context, prepared, report):
+                return await self._effect(request, prepared)
 
     async def _effect(self, request: CallRequest, prepared: PreparedCall) -> ToolResult:
         under_way, clock = self.under_way, self.desk.context.clock

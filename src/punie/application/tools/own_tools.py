@@ -11,6 +11,7 @@ from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.list_files import ListFiles
 from punie.application.tools.files.outline import Outline
 from punie.application.tools.files.read_file import ReadFile
+from punie.application.tools.files.restore_file import RestoreFile
 from punie.application.tools.files.search_text import SearchText
 from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.git.git_add_commit import GitAddCommit
@@ -48,6 +49,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     WaitForTerminalExit,
     KillTerminal,
     EditFile,
+    RestoreFile,
     ListFiles,
     SearchText,
     Outline,

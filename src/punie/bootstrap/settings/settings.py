@@ -25,6 +25,7 @@ from punie.bootstrap.settings.files import (
     project_settings_file,
     read_settings_file,
     skills_folder,
+    state_dir,
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import (
@@ -78,6 +79,7 @@ class Settings:
     origins: Mapping[str, str] = field(factory=lambda: MappingProxyType({}))
     policy: Policy = field(factory=Policy)
     skills_folder: str | None = None
+    state_folder: str | None = None
     pipelines_folder: str | None = None
 
     def __getitem__(self, key: Key[T]) -> T:
@@ -209,6 +211,7 @@ def trace_settings(
         settings,
         policy=Policy(settings[MODE], tuple(layers.rules), own_files(environ, cwd), private_files(environ, cwd)),
         skills_folder=str(skills_folder(environ)),
+        state_folder=str(state_dir(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
     )
     return Traced(settings, tuple(layers.said), left_out, trusts)

@@ -112,6 +112,12 @@ def around_own_files(use: PathUse, facts: Facts, policy: Policy) -> Finding | No
     return None
 
 
+def own_file_name(path: str) -> bool:
+    """Whether a path is, by its name alone, one of a project's settings for Punie."""
+    parts = parts_of(path)
+    return not OWN_FOLDERS.isdisjoint(parts) or not OWN_FILES.isdisjoint(parts)
+
+
 def sensitive_change(path: str) -> Finding | None:
     """A question where git, an editor, a shell or a hook may later run the changed file."""
     parts = {part.lower() for part in parts_of(path)}

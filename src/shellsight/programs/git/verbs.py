@@ -83,6 +83,8 @@ def stash(call: Call) -> Outcome:
         return LOOKING["log"](evolve(call, args=call.args[1:]))
     if call.args and call.args[0].text == "show":
         return look_at("show", evolve(call, args=call.args[1:]))
+    while call.args and call.args[0].text in {"-q", "--quiet"}:
+        call = evolve(call, args=call.args[1:])
     if not call.args or call.args[0].text in {"push", "save"}:
         taken = unknown("takes work out of the working tree", (), _HISTORY)
         rest = [arg.text for arg in call.args[1:] if arg.text not in {"-q", "--quiet"}]

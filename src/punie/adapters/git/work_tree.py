@@ -1,0 +1,102 @@
+"""The working tree as taking back changes needs it: what was changed, what git ignores, what was committed."""
+
+# ruff: noqa: PTH118, PTH119, PTH120, PTH208 - paths as git sees them: strings that need not be UTF-8
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from dulwich.object_store import tree_lookup_path
+from dulwich.objects import Blob, ObjectID
+from dulwich.objects import Commit as GitCommit
+from dulwich.refs import Ref
+
+from punie.adapters.git.checkout import Checkout, Conversion
+from punie.adapters.git.status import UntrackedFiles, changed_paths, staged_paths
+from punie.domain.errors import ToolFailedError
+from punie.domain.values.paths import is_inside
+from punie.ports.history import FileVersion
+from punie.ports.workspace import WorkTree
+
+IGNORED_LIMIT = 2_000
+
+
+def read_work_tree(checkout: Checkout) -> WorkTree:
+    """The state of the working tree now."""
+    index, head = checkout.index(), checkout.head()
+    changed = {*staged_paths(checkout, index), *changed_paths(checkout, index)}
+    return WorkTree(
+        checkout.top,
+        None if head is None else head.decode(),
+        frozenset(checkout.full(path) for path in changed),
+        stashed=Ref(b"refs/stash") in checkout.repo.refs.allkeys(),
+        whole=is_inside(checkout.top, checkout.roots),
+    )
+
+
+def covers(checkout: Checkout, path: str) -> bool:
+    """Whether an absolute path is of this repository, and of none inside it."""
+    if not is_inside(path, (checkout.top,)):
+        return False
+    folder = path
+    while folder != checkout.top:
+        if os.path.basename(folder) == ".git" or os.path.lexists(os.path.join(folder, ".git")):
+            return False
+        folder = os.path.dirname(folder)
+    return True
+
+
+def ignored_files(checkout: Checkout, path: str) -> tuple[str, ...] | None:
+    """The files at or below an absolute path where git ignores all of them, and they are few; else None."""
+    if not covers(checkout, path):
+        return None
+    tracked = frozenset(checkout.index().paths())
+    walk = UntrackedFiles(checkout, tracked)
+    kept = {checkout.full(name) for name in (*tracked, *walk.paths(collapse=False))}
+    found: list[str] = []
+    for file in _files(path):
+        if file is None or file in kept or len(found) >= IGNORED_LIMIT:
+            return None
+        found.append(file)
+    return tuple(found) if walk.left >= 0 else None
+
+
+def _files(path: str) -> Iterator[str | None]:
+    """The files and links at or below a path; None for anything else, a repository, and what cannot be listed."""
+    try:
+        mode = os.lstat(path).st_mode
+        if not stat.S_ISDIR(mode):
+            yield path if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else None
+            return
+        names = sorted(os.listdir(path))
+    except OSError:
+        yield None
+        return
+    for name in names:
+        if name == ".git":
+            yield None
+        yield from _files(os.path.join(path, name))
+
+
+def committed(checkout: Checkout, path: str, commit: str | None) -> FileVersion:
+    """A file as that commit has it, the last one for None, with the line ends of a checkout.
+
+    Raises `ToolFailedError` where git would give its content to a program.
+    """
+    name, head = checkout.below_top(path), checkout.head() if commit is None else ObjectID(commit.encode())
+    if head is None:
+        return FileVersion()
+    store = checkout.repo.object_store
+    found = store[head]
+    try:
+        mode, sha = tree_lookup_path(store.__getitem__, found.tree if isinstance(found, GitCommit) else head, name)
+    except KeyError:
+        return FileVersion()
+    blob = store[sha]
+    if not isinstance(blob, Blob):
+        raise ToolFailedError(f"{path} is no file in the commit, so it was not restored.")
+    if stat.S_ISLNK(mode):
+        return FileVersion(stat.S_IFLNK, blob.data)
+    return FileVersion(mode, Conversion(checkout).checked_out(name, blob.data))

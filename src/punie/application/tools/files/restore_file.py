@@ -1,0 +1,114 @@
+"""The tool `restore_file`: brings a file that the session changed back to what it was."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
+from punie.application.tools.files.file_memory import ServedFiles, path_of, require_unchanged, text_or_none
+from punie.application.tools.files.session_changes import SessionChanges, StrangerError
+from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.errors import FileChangedError, ToolFailedError
+from punie.domain.tools.catalog import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.content import Diff
+from punie.domain.values.json_value import JsonObject
+from punie.ports.history import ABSENT, FileVersion
+from punie.ports.tools import CallProgress
+
+START, LAST_TURN, HEAD = "session_start", "last_turn", "head"
+_WORDS = {
+    START: "as it was when the session began",
+    LAST_TURN: "as it was before the last turn that changed it",
+    HEAD: "as the last commit has it",
+}
+
+
+@frozen
+class RestoreFile(BuiltInTool):
+    """Takes the session's own changes of one file back; a file that it made is deleted.
+
+    A file that somebody else changed since is refused with the difference. Texts go through the client where it serves
+    files; other contents, links, modes and deletions are done on this machine's disk.
+    """
+
+    files: ServedFiles
+    changes: SessionChanges
+    SERVING = Serving.BY_CLIENT | Serving.BY_MACHINE
+    NEEDS = (ServedFiles, SessionChanges)
+    TITLE = "Restoring {path}"
+    DENIAL = "restore {path}"
+    DESCRIPTOR = ToolDescriptor(
+        "restore_file",
+        ToolKind.EDIT,
+        "Take back this session's changes of a file: to its state at session start, before the last turn that changed "
+        "it, or in git's HEAD. A file that did not exist then is deleted.",
+        schema(
+            {"path": STRING}, {"to": optional("string", "default: session_start", enum=[START, LAST_TURN, HEAD, None])}
+        ),
+        categories=("file",),
+        roles={"path": Role.PATH_WRITE, "to": Role.PLAIN},
+        column=Column.EDIT,
+        details=details(
+            Capability.READ_FILES | Capability.WRITE_FILES,
+            Permission.READ | Permission.WRITE,
+            ({"path": "src/app.py", "to": LAST_TURN}, "undo the last turn's edits of a file"),
+        ),
+    )
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        path, to = path_of(context), str(arguments.get("to") or START)
+        if not self.changes.active:
+            raise ToolFailedError("Former contents are not kept here: this machine's files are not to be read.")
+        now = await self._now(path)
+        try:
+            version = await self.changes.former(path, to, now)
+        except StrangerError as error:
+            raise _refused(path, error) from None
+        if version.key == now.key:
+            raise ToolFailedError(f"{path} is already {_WORDS[to]}. Nothing was done.")
+        diffs = () if now.text is None and version.text is None else (Diff(path, now.text, version.text or ""),)
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            async with self.files.memory.alone(path):
+                if (await self._now(path)).key != now.key:
+                    require_unchanged(path, now.text, (await self._now(path)).text)
+                    raise ToolFailedError(f"{path} changed while the question was open. Nothing was done; look again.")
+                await self._write(path, version)
+            done = "deleted: it did not exist" if version.key == ABSENT else _WORDS[to]
+            return ToolResult.success(f"{path} is {done}.", content=diffs, structured={"path": path, "to": to})
+
+        return PreparedCall(effect, diffs)
+
+    async def _now(self, path: str) -> FileVersion:
+        """What the file holds, with what the person has not saved yet."""
+        found = await self.changes.history.look(path)
+        if not self.files.decoded_elsewhere or found.text is None:
+            return found
+        text = await text_or_none(self.files.workspace, path)
+        return found if text is None or text == found.text else evolve(found, data=text.encode())
+
+    async def _write(self, path: str, version: FileVersion) -> None:
+        history, text = self.changes.history, version.text
+        if text is not None and self.files.decoded_elsewhere:
+            await self.files.workspace.write_text(path, text)
+            there = await history.look(path)
+            if there.data == version.data and there.mode != version.mode:
+                await history.put(path, version)
+        else:
+            await history.put(path, version)
+        if text is not None:
+            self.files.memory.remember(path, text)
+        else:
+            self.files.memory.forget(path)
+
+
+def _refused(path: str, error: StrangerError) -> ToolFailedError | FileChangedError:
+    left, then = (None if version is None else version.text for version in (error.left, error.then))
+    try:
+        require_unchanged(path, left, then)
+    except FileChangedError as refusal:
+        return refusal
+    return ToolFailedError(f"Somebody else changed {path} after this session did, so nothing was restored.")

@@ -1,0 +1,96 @@
+"""The former contents of a session's files, from which changes are taken back."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from typing import Protocol, runtime_checkable
+
+from attrs import frozen
+
+ABSENT, OTHER = "absent", "other"
+REGULAR = 0o100_000
+"""The kind of a file in `FileVersion.mode`, as POSIX writes it."""
+
+
+@frozen
+class FileVersion:
+    """What a path held at one time. `mode` is that of `stat`, 0 where there was nothing.
+
+    `data` are the bytes of a file, or the target of a link; None where there was nothing, a folder or a device, or too
+    much to keep.
+    """
+
+    mode: int = 0
+    data: bytes | None = None
+
+    @property
+    def key(self) -> str:
+        """Equal for equal contents and modes: `absent`, `other`, or the mode in octal digits and a digest."""
+        if self.data is None:
+            return OTHER if self.mode else ABSENT
+        return f"{self.mode:o} {hashlib.sha256(self.data).hexdigest()}"
+
+    @property
+    def text(self) -> str | None:
+        """The content of a text file in UTF-8; None for anything else."""
+        if self.data is None or self.mode & 0o170_000 != REGULAR or b"\0" in self.data:
+            return None
+        try:
+            return self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
+
+@frozen
+class FileChange:
+    """One change of a file by the session: `was` and `left` are the keys of its versions before and after.
+
+    `by` is "tool" or "command", and `tool` the name of the tool. Where a change's `was` is not the `left` of the change
+    before it, somebody else changed the file in between.
+    """
+
+    turn: str
+    path: str
+    was: str
+    left: str
+    by: str
+    tool: str
+
+
+@runtime_checkable
+class FileHistory(Protocol):
+    """The changes of one session and the contents around them, bounded in bytes.
+
+    Lives as long as the session; where the session is kept, another process that loads it finds the same history.
+    """
+
+    @abstractmethod
+    async def look(self, path: str) -> FileVersion:
+        """What the absolute path holds now; a link at its end is not followed. Never raises."""
+        ...
+
+    @abstractmethod
+    async def written_s(self, path: str) -> float | None:
+        """When the file was last written, in seconds since the epoch; None where there is none. Never raises."""
+        ...
+
+    @abstractmethod
+    async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
+        """Keep a change and both contents, those only as far as there is room. Never raises."""
+        ...
+
+    @abstractmethod
+    async def changes(self) -> tuple[FileChange, ...]:
+        """Every change of the session, the oldest first. Never raises."""
+        ...
+
+    @abstractmethod
+    async def version(self, key: str) -> FileVersion | None:
+        """The version with that key; None where its content was not kept. Never raises."""
+        ...
+
+    @abstractmethod
+    async def put(self, path: str, version: FileVersion) -> None:
+        """Make the path hold that version, or leave it as it is; `absent` deletes it. Raises `ToolFailedError`."""
+        ...

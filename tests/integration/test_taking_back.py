@@ -1,0 +1,219 @@
+"""Changes that a session takes back: `restore_file`, and the commands that run unasked in `auto` for the same end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def git(top: Path, *words: str) -> str:
+    command = ["git", "-C", str(top), "-c", "user.name=A", "-c", "user.email=a@example.org", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    made = tmp_path / "project"
+    made.mkdir()
+    git(made, "init", "-q", "-b", "main")
+    (made / "a.py").write_text("a = 1\n")
+    (made / "mine.py").write_text("mine = 1\n")
+    (made / "bin.dat").write_bytes(b"\0\1\2")
+    (made / "run.sh").write_text("echo hello\n")
+    (made / "run.sh").chmod(0o755)
+    (made / ".gitignore").write_text("build/\n*.log\n.env\n")
+    git(made, "add", "-A")
+    git(made, "commit", "-qm", "first")
+    (made / "mine.py").write_text("mine = 2  # the person's work\n")
+    return made
+
+
+@asynccontextmanager
+async def session(top: Path, home: Path, mode: str = "auto") -> AsyncGenerator[SessionHere]:
+    environ = {**os.environ, "PUNIE_HOME": str(home)}
+    flags = {"permissions.mode": mode}
+    async with open_session_here(str(top), environ=environ, flags=flags) as here:
+        yield here
+
+
+async def run(here: SessionHere, line: str) -> ToolResult:
+    return await here.call("run_command", {"command": line})
+
+
+def succeeded(result: ToolResult) -> bool:
+    return result.outcome is ToolOutcome.SUCCEEDED
+
+
+async def test_edits_are_taken_back_to_the_start_the_last_turn_and_head(top: Path, tmp_path: Path) -> None:
+    async with session(top, tmp_path / "home") as here:
+        for number in (2, 3):  # each call of this helper is a turn of its own
+            assert succeeded(await here.call("write_file", {"path": "a.py", "content": f"a = {number}\n"}))
+        back = await here.call("restore_file", {"path": "a.py", "to": "last_turn"})
+        assert (succeeded(back), (top / "a.py").read_text()) == (True, "a = 2\n"), back.text
+        assert succeeded(await here.call("restore_file", {"path": "a.py"}))
+        assert (top / "a.py").read_text() == "a = 1\n"
+        assert succeeded(await here.call("write_file", {"path": "mine.py", "content": "mine = 3\n"}))
+        assert succeeded(await here.call("restore_file", {"path": "mine.py", "to": "head"}))
+        assert (top / "mine.py").read_text() == "mine = 1\n"
+        assert succeeded(await here.call("restore_file", {"path": "mine.py"}))
+        assert (top / "mine.py").read_text() == "mine = 2  # the person's work\n"
+
+
+async def test_made_deleted_binary_and_executable_files_and_links_come_back(top: Path, tmp_path: Path) -> None:
+    (top / "link").symlink_to("a.py")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "new/made.py", "content": "x\n"}))
+        assert succeeded(await here.call("restore_file", {"path": "new/made.py"}))
+        assert not (top / "new/made.py").exists()
+        line = "printf x > bin.dat; printf 'echo b\\n' > run.sh; chmod 644 run.sh"
+        assert succeeded(await run(here, line))
+        for name in ("bin.dat", "run.sh"):
+            back = await here.call("restore_file", {"path": name})
+            assert succeeded(back), back.text
+        assert (top / "bin.dat").read_bytes() == b"\0\1\2"
+        assert (top / "run.sh").read_text() == "echo hello\n"
+        assert stat.S_IMODE((top / "run.sh").stat().st_mode) == 0o755
+        assert succeeded(await run(here, "mv a.py b.py"))
+        assert succeeded(await here.call("restore_file", {"path": "a.py"}))
+        assert (top / "a.py").read_text() == "a = 1\n"
+
+
+async def test_what_somebody_else_changed_is_refused_with_the_difference(top: Path, tmp_path: Path) -> None:
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        (top / "a.py").write_text("a = 2\nperson = 1\n")
+        refused = await here.call("restore_file", {"path": "a.py"})
+        assert not succeeded(refused)
+        assert "+person = 1" in refused.text
+        assert (top / "a.py").read_text() == "a = 2\nperson = 1\n"
+        edit = {"path": "a.py", "old_text": "a = 2", "new_text": "a = 4"}
+        await here.call("read_file", {"path": "a.py"})
+        assert succeeded(await here.call("edit_file", edit))
+        refused = await here.call("restore_file", {"path": "a.py"})
+        assert "+person = 1" in refused.text
+        other = await here.call("restore_file", {"path": "mine.py"})
+        assert "did not change" in other.text
+        assert (top / "mine.py").read_text() == "mine = 2  # the person's work\n"
+
+
+async def test_what_a_command_of_the_session_rewrote_comes_back_although_the_line_did_not_name_it(
+    top: Path, tmp_path: Path
+) -> None:
+    (top / "fix.py").write_text("import pathlib\npathlib.Path('a.py').write_text('a = 9\\n')\n")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await run(here, "python3 fix.py"))
+        assert (top / "a.py").read_text() == "a = 9\n"
+        back = await here.call("restore_file", {"path": "a.py"})
+        assert succeeded(back), back.text
+        assert (top / "a.py").read_text() == "a = 1\n"
+
+
+async def test_the_contents_are_private_and_only_an_edit_that_may_run_restores(top: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with session(top, home, "ask") as here:
+        refused = await here.call("restore_file", {"path": "a.py"})
+        assert not succeeded(refused)
+    async with session(top, home) as here:
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        kept = [path for path in home.rglob("*") if "files" in path.parts]
+        assert all(stat.S_IMODE(path.stat().st_mode) in {0o700, 0o600} for path in kept)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git checkout -- a.py",
+        "git checkout HEAD -- a.py",
+        "git restore a.py",
+        "rm made.py",
+        "rm build/out.o",
+        "rm -rf build",
+        "rm -f notes.log",
+        "echo ====== && ls",
+        "MARK=Agg python3 a.py",
+        "PYTHONPATH=src python3 a.py",
+        "git ls-files | xargs sed -i s/zzz/yyy/",
+        "python3 -c 'print(1)'",
+    ],
+)
+async def test_in_auto_unasked(top: Path, tmp_path: Path, line: str) -> None:
+    (top / "build").mkdir()
+    (top / "build/out.o").write_text("o")
+    (top / "notes.log").write_text("log")
+    async with session(top, tmp_path / "home") as here:
+        for name in ("made.py", "a.py"):
+            assert succeeded(await here.call("write_file", {"path": name, "content": "x = 1\n"}))
+        done = await run(here, line)
+        assert succeeded(done), done.text
+        if "a.py" in line and line.startswith("git"):
+            assert (top / "a.py").read_text() == "a = 1\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git checkout -- mine.py",
+        "git checkout -- .",
+        "git restore mine.py",
+        "git stash",
+        "rm a.py",
+        "rm untracked.py",
+        "rm -rf src",
+        "rm .env",
+        "rm -rf nested",
+        "cd nested && git checkout -- n.py",
+        "cd nested && git stash",
+        "rm -rf build a.py",
+    ],
+)
+async def test_in_auto_never_unasked(top: Path, tmp_path: Path, line: str) -> None:
+    (top / "untracked.py").write_text("work")
+    (top / ".env").write_text("KEY=1")
+    (top / "build").mkdir()
+    nested = top / "nested"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    (nested / "n.py").write_text("n = 1\n")
+    git(nested, "add", "-A")
+    git(nested, "commit", "-qm", "n")
+    async with session(top, tmp_path / "home") as here:
+        before = sorted(path.as_posix() for path in top.rglob("*") if ".git" not in path.parts)
+        done = await run(here, line)
+        assert done.outcome is ToolOutcome.DENIED, done.text
+        assert before == sorted(path.as_posix() for path in top.rglob("*") if ".git" not in path.parts)
+
+
+async def test_a_stash_of_the_session_comes_back_and_one_of_the_person_is_left(top: Path, tmp_path: Path) -> None:
+    git(top, "checkout", "-q", "--", "mine.py")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        for line in ("git stash -q", "git stash pop -q"):
+            done = await run(here, line)
+            assert succeeded(done), done.text
+        assert (top / "a.py").read_text() == "a = 2\n"
+    git(top, "stash", "-q")
+    async with session(top, tmp_path / "home2") as here:
+        assert (await run(here, "git stash pop")).outcome is ToolOutcome.DENIED
+
+
+async def test_a_file_that_the_session_made_and_the_person_changed_is_not_deleted(top: Path, tmp_path: Path) -> None:
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "made.py", "content": "x = 1\n"}))
+        (top / "made.py").write_text("the person's\n")
+        assert (await run(here, "rm made.py")).outcome is ToolOutcome.DENIED
