@@ -19,6 +19,7 @@ EXTENDED = [
     "edit_file",
     "list_files",
     "search_text",
+    "outline",
     "get_shell_info",
     "git_status",
     "git_diff",

@@ -157,7 +157,7 @@ async def test_the_catalogue_tier_through_the_sdks_extension_methods(spawn_sdk: 
 async def test_the_capabilities_tier(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([TOOLS]) as ide:
         turn = await ide.prompt(await ide.start(project))
-        assert turn.names == [*STATIC, "edit_file", "list_files", "search_text"]
+        assert turn.names == [*STATIC, "edit_file", "list_files", "search_text", "outline"]
 
 
 @pytest.mark.requirement("S0-21", "S0-68")

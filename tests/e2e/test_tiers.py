@@ -35,10 +35,10 @@ async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, A
         (capabilities(read=True, write=True), "never", ["read_file", "write_file", "edit_file"]),
         (capabilities(terminal=True), "never", TERMINAL),
         (EVERYTHING, "never", [*STATIC, "edit_file"]),
-        (capabilities(read=True), "auto", ["read_file", "list_files", "search_text"]),
+        (capabilities(read=True), "auto", ["read_file", "list_files", "search_text", "outline"]),
         (capabilities(write=True), "auto", ["write_file"]),
         (capabilities(terminal=True), "auto", TERMINAL),
-        (EVERYTHING, "auto", [*STATIC, "edit_file", "list_files", "search_text"]),
+        (EVERYTHING, "auto", [*STATIC, "edit_file", "list_files", "search_text", "outline"]),
         (EVERYTHING, "always", [*STATIC, *EXTENDED]),
     ],
 )
