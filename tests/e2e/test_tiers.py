@@ -280,7 +280,7 @@ async def test_with_a_catalogue_every_read_write_and_command_is_a_call_of_the_cl
 async def test_a_plain_client_is_never_asked_for_a_catalogue(spawn: Spawn, project: Path):
     async with spawn([call("read_file", path=str(project / "notes.txt")), RESULT]) as ide:
         session = await ide.open(project)
-        assert (await ide.prompt(session)).text == "one\ntwo\nthree\n"
+        assert (await ide.prompt(session)).text == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"
         assert ide.log.count("_punie.dev/discover_tools") == 0
         assert ide.editor.reads == [str(project / "notes.txt")]
 
@@ -300,7 +300,7 @@ async def test_a_client_without_capabilities_is_asked_for_nothing_but_permission
         session = await ide.open(project)
         turn = await ide.prompt(session)
         assert [card.status for card in turn.cards] == ["completed"] * 3
-        assert "one\ntwo\nthree\n" in turn.text
+        assert "1|one\n2|two\n3|three" in turn.text
         assert "from-the-shell" in turn.text
         assert path.read_text("utf-8") == "made here"
         assert {frame.method for frame in ide.log.requests()} == {"session/request_permission"}
