@@ -21,7 +21,9 @@ _SYSTEM = prefixes(
     "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt /var/log/wtmp"
 )
 _SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*/\.\w+/credentials(\.\w+)?")
-_OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd|root|cwd)\b.*")
+_OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd/\d+|root|cwd)\b.*")
+"""The folder `fd` itself has numbers only; whoever opens or follows one of them is found by that."""
+
 _DEVICES = re.compile(
     r"/dev/(null|zero|full|tty|u?random|ptmx|std\w+|pts/\d+|fd/\d+|shm/[\w.-]+)|/proc/\d+/.*"
     r"|(pipe|socket|anon_inode):.*"
