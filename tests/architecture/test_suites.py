@@ -44,8 +44,8 @@ def blocking_calls(tree: ast.AST) -> list[str]:
     def visit(node: ast.AST, *, asynchronous: bool) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Await) and isinstance(child.value, ast.Call):
-                for part in (*child.value.args, *child.value.keywords):
-                    visit(part, asynchronous=asynchronous)
+                arguments = [*child.value.args, *(keyword.value for keyword in child.value.keywords)]
+                visit(ast.Tuple(arguments), asynchronous=asynchronous)  # a function among them is not awaited here
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 visit(child, asynchronous=isinstance(child, ast.AsyncFunctionDef))
             else:

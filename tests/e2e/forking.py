@@ -26,6 +26,9 @@ import pytest
 
 from tests.e2e.raw_client import KEPT_VARIABLES
 
+_READ_BY_KEYRING = "PYTHON_KEYRING_BACKEND"
+"""Read by a library that a forked process loads itself."""
+
 _PROGRAM = Path(__file__).with_name("fork_server.py")
 _PR_SET_CHILD_SUBREAPER = 36
 _AS_PUNIE = [sys.executable, "-m", "punie"]
@@ -77,7 +80,8 @@ class ForkServer:
 
     @staticmethod
     def _read_early(env: Any) -> dict[str, str]:
-        return {name: env[name] for name in env if name.startswith(("PYTHON", "LC_", "LANG", "LD_", "COVERAGE"))}
+        early = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
+        return {name: env[name] for name in env if name.startswith(early) and name != _READ_BY_KEYRING}
 
     def can(self, args: Any, env: Any, cwd: Any, more: dict[str, Any]) -> bool:
         """Whether a forked process would be like the executed one."""

@@ -57,11 +57,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def verify(tmp_path: Path, *words: str, keyring: str = NO_KEYRING) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "file_keyring.py").write_text(FILE_KEYRING)
-    env = clean_environment(
-        tmp_path / "home", PYTHON_KEYRING_BACKEND=keyring, PYTHONPATH=str(tmp_path),
-        KEYRING_FILE=str(tmp_path / "keyring.json"),
-    )  # fmt: skip
+    env = clean_environment(tmp_path / "home", PYTHON_KEYRING_BACKEND=keyring)
+    if keyring != NO_KEYRING:
+        (tmp_path / "file_keyring.py").write_text(FILE_KEYRING)
+        env |= {"PYTHONPATH": str(tmp_path), "KEYRING_FILE": str(tmp_path / "keyring.json")}
     return run_cli("permissions", "audit", "--verify", *words, env=env, cwd=tmp_path)
 
 

@@ -21,7 +21,9 @@ _SYSTEM = prefixes(
     "/var/lib/dpkg /var/lib/apt /var/lib/systemd /var/cache/man /var/cache/apt /var/log/wtmp"
 )
 _SECRET = re.compile(r"/etc/(g?shadow|sudoers)-?|.*/(\.ssh|\.gnupg)/.*|.*/\.\w+/credentials(\.\w+)?")
-_OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd|root|cwd)\b.*")
+_OTHERS = re.compile(r"/proc/(\d+)/(?:task/\d+/)?(?:environ|mem|maps|auxv|fd/\d+|root|cwd)\b.*")
+"""The folder `fd` itself has numbers only; whoever opens or follows one of them is found by that."""
+
 _DEVICES = re.compile(
     r"/dev/(null|zero|full|tty|u?random|ptmx|std\w+|pts/\d+|fd/\d+|shm/[\w.-]+)|/proc/\d+/.*"
     r"|(pipe|socket|anon_inode):.*"
@@ -36,7 +38,7 @@ _SYSTEM_CALLS = names("mount umount2 reboot init_module swapon sethostname setns
 _ADDRESS = re.compile(r'htons\((\d+)\)|inet_\w+\((?:AF_INET6, )?"([^"]+)"')
 _ABROAD = re.compile(r"sa_family=AF_(INET6?|PACKET|VSOCK|BLUETOOTH)")
 
-WEIGHTLESS = frozenset({"scratch", "home", "names", "process"})
+WEIGHTLESS = frozenset({"scratch", "home", "names", "process", "unseen"})
 """Kinds that fail no form: files below its own TMPDIR and HOME, the names in a folder outside, and files of other
 processes (`shown` fails it)."""
 
@@ -52,7 +54,8 @@ class Effect:
     (in the project, or anywhere), `link` (a path of the project that leads out of it was opened), `linked` (one that
     leads to a file of the system, which a box lets every command read), `read` (a file outside), `shown` (its output
     holds a secret), `names` (a folder outside), `process` (memory or variables of another process), `network`,
-    `socket`, `signal`, `system`, `scratch`, `home`, or `unheld` (its box was not entered).
+    `socket`, `signal`, `system`, `scratch`, `home`, `unheld` (its box was not entered), or `unseen` (a file that a
+    process opened to read while it was closed to tracers, as ssh-agent is).
     """
 
     kind: str
@@ -104,14 +107,16 @@ class Judge:
             yield Effect("exec", self._short(path))
 
     def _opened(self, call: SystemCall, processes: set[int]) -> Iterator[Effect]:
-        asked, flags = next(iter(call.paths), "(a path that strace did not read)"), "".join(call.arguments[1:4])
+        asked, flags = next(iter(call.paths), "a file"), "".join(call.arguments[1:4])
         if _WRITING.search(flags):
             yield from self._changed(call.opened or asked)
             return
         found, project = call.opened.removesuffix(" (deleted)"), str(self.place.project)
         other = _OTHERS.fullmatch(found)
         own = (*self._known(), project, str(self.place.home), str(self.place.scratch))
-        if other is not None and int(other[1]) not in processes:
+        if not call.paths:
+            yield Effect("unseen", asked)
+        elif other is not None and int(other[1]) not in processes:
             yield Effect("process", f"/proc/PID/{found.rpartition('/')[2]}")
         elif _DEVICES.fullmatch(found) or "O_PATH" in flags:
             return

@@ -56,7 +56,13 @@ class Ran:
 
     def findings(self, *, boxed: bool) -> list[Effect]:
         """The effects that fail it: all that have weight, for a plain form also those on its HOME; in a box all."""
-        none = frozenset({"scratch", "linked"}) if boxed else WEIGHTLESS - {"home"} if self.form.plain else WEIGHTLESS
+        none = (
+            frozenset({"scratch", "linked", "unseen"})
+            if boxed
+            else WEIGHTLESS - {"home"}
+            if self.form.plain
+            else WEIGHTLESS
+        )
         return sorted(effect for effect in self.effects if effect.kind not in none)
 
 

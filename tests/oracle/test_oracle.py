@@ -41,6 +41,7 @@ STRACE = r"""
 8 unlinkat(AT_FDCWD</w/project>, "\303\251", 0) = 0
 8 openat(AT_FDCWD</w/project>, "/dev/null", O_RDWR) = 3</dev/null<char 1:3>>
 8 open(0x7ffc7a3f1b20, O_RDONLY) = 4</w/beside>
+8 openat(AT_FDCWD, 0x7ffc7a3f1b20, O_RDONLY) = 4
 """.strip()
 
 
@@ -73,6 +74,7 @@ def test_every_effect_of_a_trace_is_seen_and_nothing_else() -> None:
         Effect("signal", "kill 1"),
         Effect("write", "project/é"),
         Effect("read", "beside"),
+        Effect("unseen", "a file"),
     }
 
 

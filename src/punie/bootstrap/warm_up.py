@@ -61,7 +61,7 @@ class WarmUp:
             try:
                 job.result = job.work()
             except BaseException as error:  # noqa: BLE001 - raised again for those that wait
-                # Where a library tries to end the process, only the job ends.
+                # A library that tries to end the process ends only the job.
                 job.error = error if isinstance(error, Exception) else RuntimeError(f"it ended with {error!r}")
                 job.trace = error.__traceback__
             with self._lock:

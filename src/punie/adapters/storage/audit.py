@@ -172,7 +172,7 @@ def _head_fault(database: Database, noted: str | None) -> str | None:
 
 
 def _fault(database: Database, known: KnownKey) -> str | None:
-    """What does not fit the seal, in words; None where all does, and where the first decision is still to seal it."""
+    """The fault in what the seal covers; None where all fits, and where the first decision is still to seal it."""
     seal = _seal_of(database)
     if seal is None:
         return "its seal is gone"

@@ -109,7 +109,7 @@ class ChainReport:
 
 @frozen
 class Link:
-    """What the seal covers of a row: its hash, and its time in whole seconds, None where its text has none.
+    """The part of a row that the seal covers: its hash, and its time in whole seconds, None where its text has none.
 
     A row that is deleted for its age leaves its link behind; the sealed time shows that it was old enough.
     """
