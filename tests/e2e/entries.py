@@ -1,35 +1,10 @@
-"""Catalogue entries that several tests offer, and the tool lists of ruling R-01."""
+"""Catalogue entries that several tests offer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 Entry = dict[str, Any]
-
-STATIC = [
-    "read_file",
-    "write_file",
-    "run_command",
-    "get_terminal_output",
-    "release_terminal",
-    "wait_for_terminal_exit",
-    "kill_terminal",
-]
-EXTENDED = [
-    "edit_file",
-    "list_files",
-    "search_text",
-    "outline",
-    "get_shell_info",
-    "git_status",
-    "git_diff",
-    "git_log",
-    "git_add_commit",
-    "python_lint",
-    "python_types",
-    "python_tests",
-]
-TERMINAL = ["run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit", "kill_terminal"]
 
 #: A tool as an IDE would describe it; the key order inside the schema is unusual on purpose.
 RENAME: Entry = {

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import RENAME, STATIC, SYMBOLS
+from tests.e2e.entries import RENAME, SYMBOLS
+from tests.offered_names import STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import STATIC
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.test_disclosure import CALL, MODEL, SEARCH, SLOTS, SLOW_START_S, request_text, through
 from tests.fakes import tokens
 from tests.fakes.mcp_servers import catalogue_server
 from tests.fakes.sixty_tools import SERVERS
+from tests.offered_names import EDITING, LOOKING, STATIC
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ def catalogue(name: str, *options: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [catalogue_server.__file__, name, *options]}
 
 
-OWN = [*STATIC, "edit_file", "list_files", "search_text", "outline", "update_plan"]
+OWN = [*STATIC, *EDITING, *LOOKING, "update_plan"]
 ALL_SIX = {name: catalogue(name) for name in SERVERS}
 
 

@@ -270,7 +270,7 @@ async def test_directories_that_come_with_the_load_are_the_sessions(spawn: Spawn
     async with spawn(*reads) as ide:
         await ide.initialize()
         await load(ide, session, project, additionalDirectories=[str(other)])
-        assert (await ide.prompt(session)).text == "far away\n"
+        assert (await ide.prompt(session)).text == "[lines 1 of 1; LF]\n1|far away"
 
 
 async def test_servers_and_discovery_are_those_of_the_load(spawn: Spawn, project: Path, tmp_path: Path):

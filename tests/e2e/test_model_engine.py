@@ -12,12 +12,13 @@ import anyio.to_thread
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import RENAME, STATIC, SYMBOLS, entry
+from tests.e2e.entries import RENAME, SYMBOLS, entry
 from tests.e2e.ide_parts import choose
 from tests.e2e.promptness import BOUND_S, Stopwatch
 from tests.e2e.raw_client import RpcError
 from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.wire_shape import shape
+from tests.offered_names import STATIC
 from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-2")]

@@ -198,7 +198,7 @@ async def test_cancel_with_many_open_questions_ends_every_card_and_the_next_turn
         assert len(turn.cards) == 20
         assert {card.status for card in turn.cards} == {"failed"}
         assert ide.log.count("fs/read_text_file") == 0
-        assert (await ide.prompt(session)).text == "TOKEN=0"
+        assert (await ide.prompt(session)).text == "[lines 1 of 1; LF; no newline at the end]\n1|TOKEN=0"
 
 
 async def test_a_client_that_leaves_with_questions_open_is_no_yes_and_the_trail_says_so(

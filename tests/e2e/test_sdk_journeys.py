@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from tests.e2e import scripts
-from tests.e2e.entries import MINIMAL, RENAME, STATIC, SYMBOLS
+from tests.e2e.entries import MINIMAL, RENAME, SYMBOLS
 from tests.e2e.ide_parts import RefusalError, choose
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.processes import gone, pid_in, sleeper
@@ -20,6 +20,7 @@ from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_environment
 from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
+from tests.offered_names import ALL, EDITING, LOOKING, STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19"), pytest.mark.executed]
 
@@ -157,15 +158,14 @@ async def test_the_catalogue_tier_through_the_sdks_extension_methods(spawn_sdk: 
 async def test_the_capabilities_tier(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([TOOLS]) as ide:
         turn = await ide.prompt(await ide.start(project))
-        assert turn.names == [*STATIC, "edit_file", "list_files", "search_text", "outline"]
+        assert turn.names == [*STATIC, *EDITING, *LOOKING]
 
 
 @pytest.mark.requirement("S0-21", "S0-68")
 async def test_the_default_tier(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([TOOLS], caps=capabilities()) as ide:
         turn = await ide.prompt(await ide.start(project))
-        assert turn.names[:7] == STATIC
-        assert len(turn.names) == 18
+        assert turn.names == ALL
 
 
 @pytest.mark.requirement("S0-22")

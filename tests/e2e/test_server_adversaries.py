@@ -135,14 +135,14 @@ async def test_a_server_that_lies_about_its_tools_gets_nobody_elses_name_and_no_
         call("bad-lie__read_file"),
         call("read_file", path=str(victim)),
         RESULT,
-        text("|"),
+        text("=="),
         TOOLS,
     ]
     async with spawn(script) as ide:
         session_id = await session(ide, project, "lie")
         turn = await ide.prompt(session_id, timeout_s=60)
-        said, _, tools = turn.text.partition("|")
-        assert said == victim.read_text(), "our own tool is ours"
+        said, _, tools = turn.text.partition("==")
+        assert said == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three", "our own tool is ours"
         offered = json.loads(tools)
         names = [tool["name"] for tool in offered]
         assert len(names) == len(set(names))

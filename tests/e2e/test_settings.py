@@ -10,9 +10,9 @@ import pytest
 
 from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import STATIC
 from tests.e2e.raw_client import EVERYTHING, RpcError
 from tests.e2e.scripts import RESULT, TOOLS, call, text
+from tests.offered_names import EDITING, LOOKING, STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4")]
 
@@ -52,10 +52,10 @@ async def test_the_flag_beats_the_variable_and_the_variable_beats_the_file(
 async def test_the_variable_for_local_tools_beats_the_file(spawn: Spawn, project: Path, configure: Configure):
     configure('[tools]\nlocal = "never"\n')
     async with spawn([TOOLS]) as ide:
-        assert (await ide.prompt(await ide.open(project))).names == [*STATIC, "edit_file"]
+        assert (await ide.prompt(await ide.open(project))).names == [*STATIC, *EDITING]
     async with spawn([TOOLS], env={"PUNIE_TOOLS_LOCAL": "auto"}) as ide:
         names = (await ide.prompt(await ide.open(project))).names
-        assert names == [*STATIC, "edit_file", "list_files", "search_text"]
+        assert names == [*STATIC, *EDITING, *LOOKING]
 
 
 @pytest.mark.requirement("S2-17")

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import EXTENDED, MINIMAL, RENAME, STATIC, SYMBOLS, TERMINAL, entry
+from tests.e2e.entries import MINIMAL, RENAME, SYMBOLS, entry
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.promptness import Stopwatch
 from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, call, text
+from tests.offered_names import ALL, EDITING, LOOKING, STATIC, TERMINAL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
@@ -32,14 +33,14 @@ async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, A
     [
         (capabilities(read=True), "never", ["read_file"]),
         (capabilities(write=True), "never", ["write_file"]),
-        (capabilities(read=True, write=True), "never", ["read_file", "write_file", "edit_file"]),
+        (capabilities(read=True, write=True), "never", ["read_file", "write_file", *EDITING]),
         (capabilities(terminal=True), "never", TERMINAL),
-        (EVERYTHING, "never", [*STATIC, "edit_file"]),
-        (capabilities(read=True), "auto", ["read_file", "list_files", "search_text", "outline"]),
+        (EVERYTHING, "never", [*STATIC, *EDITING]),
+        (capabilities(read=True), "auto", ["read_file", *LOOKING]),
         (capabilities(write=True), "auto", ["write_file"]),
         (capabilities(terminal=True), "auto", TERMINAL),
-        (EVERYTHING, "auto", [*STATIC, "edit_file", "list_files", "search_text", "outline"]),
-        (EVERYTHING, "always", [*STATIC, *EXTENDED]),
+        (EVERYTHING, "auto", [*STATIC, *EDITING, *LOOKING]),
+        (EVERYTHING, "always", ALL),
     ],
 )
 async def test_the_capabilities_tier_offers_what_the_client_can_do(
@@ -63,15 +64,15 @@ async def test_without_capabilities_the_default_tier_serves_everything_here(
     async with spawn([TOOLS], caps=caps) as ide:
         await ide.initialize()
         names, said = await offered(ide, project)
-        assert names == STATIC + EXTENDED
-        assert (said["tier"], said["tools"]) == ("default", len(STATIC + EXTENDED))
+        assert names == ALL
+        assert (said["tier"], said["tools"]) == ("default", len(ALL))
 
 
 @pytest.mark.requirement("S0-21")
 async def test_a_client_that_sends_no_capabilities_at_all_gets_the_default_tier(spawn: Spawn, project: Path):
     async with spawn([TOOLS], caps={}) as ide:
         await ide.request("initialize", {"protocolVersion": 1})
-        assert (await offered(ide, project))[0] == STATIC + EXTENDED
+        assert (await offered(ide, project))[0] == ALL
 
 
 @pytest.mark.requirement("R-03")
@@ -108,7 +109,7 @@ async def test_extends_adds_the_lower_tiers_after_the_catalogue(spawn_ide: Spawn
         ide.catalogue.offer(SYMBOLS, entry("write_file", "edit"), extends=True)
         await ide.initialize()
         names, said = await offered(ide, project)
-        rest = [name for name in [*STATIC, "edit_file"] if name != "write_file"]
+        rest = [name for name in [*STATIC, *EDITING] if name != "write_file"]
         assert names == ["find_symbols", "write_file", *rest]
         assert said["tier"] == "catalog"
 
@@ -152,7 +153,7 @@ async def test_an_unusable_answer_falls_to_the_capabilities_tier(spawn_ide: Spaw
         ide.catalogue.pages = [BROKEN[name]]
         await ide.initialize()
         names, said = await offered(ide, project)
-        assert names == [*STATIC, "edit_file"]
+        assert names == [*STATIC, *EDITING]
         assert said["tier"] == "capabilities"
 
 
@@ -162,7 +163,7 @@ async def test_an_unusable_answer_without_capabilities_falls_to_the_default_tier
         ide.catalogue.pages = [RefusalError(-32603, "no")]
         await ide.initialize()
         names, said = await offered(ide, project)
-        assert (names, said["tier"]) == (STATIC + EXTENDED, "default")
+        assert (names, said["tier"]) == (ALL, "default")
 
 
 @pytest.mark.requirement("S0-22", "R-04")
@@ -178,10 +179,10 @@ async def test_a_silent_discovery_falls_after_two_seconds_and_a_late_answer_is_i
         assert opening.answer.at_s - opening.sent.at_s > 1.5
         assert waiting.seconds() < 3
         assert answer["_meta"]["punie.dev"]["discovery"]["tier"] == "capabilities"
-        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, "edit_file"]
+        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, *EDITING]
         gate.open()
         await ide.alive()
-        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, "edit_file"]
+        assert (await ide.prompt(answer["sessionId"])).names == [*STATIC, *EDITING]
 
 
 class NoDisk:

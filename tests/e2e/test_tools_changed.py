@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.entries import MINIMAL, STATIC, SYMBOLS, entry
+from tests.e2e.entries import MINIMAL, SYMBOLS, entry
 from tests.e2e.ide_parts import RefusalError
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import TOOLS, call
+from tests.offered_names import EDITING, STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
@@ -107,7 +108,7 @@ async def test_a_valid_empty_answer_falls_to_the_next_tier_and_back(spawn_ide: S
         session = await ide.open(project)
         ide.catalogue.offer()
         await changed(ide, session)
-        assert (await ide.prompt(session)).names == [*STATIC, "edit_file"]
+        assert (await ide.prompt(session)).names == [*STATIC, *EDITING]
         ide.catalogue.offer(SYMBOLS)
         await changed(ide, session)
         assert (await ide.prompt(session)).names == ["find_symbols"]
@@ -148,5 +149,5 @@ async def test_a_plain_client_is_not_asked_even_if_it_says_that_tools_changed(sp
         session = await ide.open(project)
         await ide.notify("_punie.dev/tools_changed", {"sessionId": session})
         await ide.alive()
-        assert (await ide.prompt(session)).names == [*STATIC, "edit_file"]
+        assert (await ide.prompt(session)).names == [*STATIC, *EDITING]
         assert ide.log.count(ASK) == 0

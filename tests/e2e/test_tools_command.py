@@ -14,6 +14,7 @@ from tests.e2e.raw_client import clean_environment, run_cli
 
 pytestmark = pytest.mark.requirement("INTERFACES-1")
 
+READS = "Read a text file. Lines come as NUMBER|TEXT; the number and | are not in the file."
 Tools = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -42,7 +43,7 @@ def test_the_list_has_every_tool_of_this_machine_with_its_six_keys(tools: Tools)
         assert entry["tokens"] > 0
         assert entry["enabled"] is True
     read = by_name["read_file"]
-    assert (read["source"], read["kind"], read["description"]) == ("built-in", "read", "Read a text file.")
+    assert (read["source"], read["kind"], read["description"]) == ("built-in", "read", READS)
 
 
 def test_the_list_for_a_person_keeps_to_80_columns(tools: Tools) -> None:
@@ -74,7 +75,7 @@ def test_show_says_everything_about_one_tool(tools: Tools) -> None:
     assert shown["requiredPermissions"] == ["read"]
     assert {"path": "src/app.py"} in [example["arguments"] for example in shown["examples"]]
     page = tools("show", "read_file").stdout
-    assert page.startswith("read_file: Read a text file.\n")
+    assert page.startswith(f"read_file: {READS}\n")
     assert '"required": [' in page
 
 
@@ -96,10 +97,10 @@ def test_search_finds_all_the_words_in_names_descriptions_and_categories(tools: 
 
 def test_a_call_that_reads_prints_its_result(tools: Tools) -> None:
     done = tools("call", "read_file", '{"path": "notes.txt", "limit": 1}')
-    assert (done.returncode, done.stdout.strip()) == (0, "one")
+    assert (done.returncode, done.stdout.strip()) == (0, "[lines 1 of 3; LF]\n1|one")
     told = listed(tools("call", "read_file", '{"path": "notes.txt"}', "--json"))
     assert (told["outcome"], told["isError"], told["exitCode"]) == ("succeeded", False, 0)
-    assert told["text"] == "one\ntwo\nthree\n"
+    assert told["text"] == "[lines 1-3 of 3; LF]\n1|one\n2|two\n3|three"
 
 
 def test_a_call_that_nobody_can_allow_is_denied_with_exit_3_and_does_nothing(tools: Tools, project: Path) -> None:

@@ -57,7 +57,7 @@ async def test_an_overridden_clock_is_the_one_that_the_session_reads(tmp_path: P
     clock = FakeClock(now_s=5.0)
     with SessionContainer.clock.override(providers.Object(clock)):
         result, started_at = await a_call(tmp_path / "overridden")
-    assert result.text == "text"
+    assert result.text == "[lines 1 of 1; LF; no newline at the end]\n1|text"
     assert started_at == clock.epoch_s()
     _, started_at = await a_call(tmp_path / "after")
     assert abs(started_at - LocalClock().epoch_s()) < 60, "afterwards it is the real one again"

@@ -18,6 +18,7 @@ from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.json_value import thaw
 from tests.fakes.catalog import answer
 from tests.fakes.client import FakeClient
+from tests.offered_names import EDITING, STATIC
 from tests.unit.application.desk_bench import LOG, call, desk_of
 from tests.unit.application.doubles import MadeUpTree, local_services
 
@@ -153,10 +154,7 @@ async def test_a_catalogue_that_extends_brings_both_kinds_of_tools() -> None:
     entries = [{"name": "read_file", "kind": "read"}]
     place = Place(ALL, answer(entries, extends=True), tool_catalog=entries)
     names = [tool.descriptor.name for tool in place.tools(LocalTools.NEVER)]
-    assert names == [
-        "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",
-        "kill_terminal", "edit_file", "restore_file",
-    ]  # fmt: skip
+    assert names == [*STATIC, *EDITING]
     assert (await place.use("read_file", {"path": "a"})).text == "read_file is done"
 
 

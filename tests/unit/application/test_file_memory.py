@@ -10,7 +10,7 @@ from punie.application.tools.files import file_memory
 from punie.application.tools.files.file_memory import FileMemory, require_unchanged
 from punie.domain.errors import FileChangedError
 
-pytestmark = pytest.mark.requirement("INTERFACES-4")
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4")]
 
 A = "/project/a.py"
 
@@ -24,11 +24,14 @@ def refusal(memory: FileMemory, now: str | None, path: str = A) -> str | None:
 
 
 @given(st.text(), st.text())
-def test_a_file_passes_exactly_when_it_holds_what_was_last_seen_but_for_line_ends(seen: str, now: str) -> None:
+async def test_a_file_passes_exactly_when_it_holds_what_was_last_seen_but_for_line_ends(seen: str, now: str) -> None:
     memory = FileMemory()
     memory.remember(A, seen)
-    assert (refusal(memory, now) is None) == (seen.replace("\r\n", "\n") == now.replace("\r\n", "\n"))
+    same = seen.replace("\r\n", "\n") == now.replace("\r\n", "\n")
     assert refusal(memory, seen) is None
+    assert (refusal(memory, now) is None) == same
+    assert refusal(memory, now) is None, "the refusal showed the change, so that it was seen"
+    assert (refusal(memory, seen) is None) == same, "it was not what was seen last any more"
 
 
 def test_a_path_that_was_never_seen_passes_whatever_it_holds() -> None:
@@ -36,7 +39,7 @@ def test_a_path_that_was_never_seen_passes_whatever_it_holds() -> None:
     assert refusal(FileMemory(), None) is None
 
 
-def test_the_refusal_names_the_file_shows_the_change_and_says_what_next() -> None:
+async def test_the_refusal_names_the_file_shows_the_change_and_says_what_next() -> None:
     memory = FileMemory()
     memory.remember(A, "one\ntwo\nthree\n")
     said = refusal(memory, "one\n2\nthree\n")
@@ -46,7 +49,7 @@ def test_the_refusal_names_the_file_shows_the_change_and_says_what_next() -> Non
     assert "Read it again" in said
 
 
-def test_the_last_look_counts() -> None:
+async def test_the_last_look_counts() -> None:
     memory = FileMemory()
     memory.remember(A, "first")
     memory.remember(A, "second")
@@ -54,7 +57,7 @@ def test_the_last_look_counts() -> None:
     assert refusal(memory, "first") is not None
 
 
-def test_of_a_part_only_the_part_counts() -> None:
+async def test_of_a_part_only_the_part_counts() -> None:
     memory = FileMemory()
     memory.remember_part(A, "2\n3\n", 2, 2)
     assert refusal(memory, "other\n2\n3\nother\n") is None
@@ -64,7 +67,7 @@ def test_of_a_part_only_the_part_counts() -> None:
     assert "line 2 of the file" in said
 
 
-def test_a_client_may_cut_the_parts_last_line_end_or_give_the_whole_file() -> None:
+async def test_a_client_may_cut_the_parts_last_line_end_or_give_the_whole_file() -> None:
     memory = FileMemory()
     memory.remember_part(A, "2", 2, 1)
     assert refusal(memory, "1\n2\n3\n") is None
@@ -73,21 +76,21 @@ def test_a_client_may_cut_the_parts_last_line_end_or_give_the_whole_file() -> No
     assert refusal(memory, "1\nzwei\n3\n") is not None
 
 
-def test_a_part_read_later_does_not_excuse_what_else_changed() -> None:
+async def test_a_part_read_later_does_not_excuse_what_else_changed() -> None:
     memory = FileMemory()
     memory.remember(A, "1\n2\n3\n")
     memory.remember_part(A, "one\n", 1, 1)
     assert refusal(memory, "one\n2\n3\n") is not None
 
 
-def test_a_file_that_is_gone_is_told_once_and_may_then_be_made_anew() -> None:
+async def test_a_file_that_is_gone_is_told_once_and_may_then_be_made_anew() -> None:
     memory = FileMemory()
     memory.remember(A, "text")
     assert "deleted" in (refusal(memory, None) or "")
     assert refusal(memory, None) is None
 
 
-def test_a_text_too_long_to_keep_is_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_text_too_long_to_keep_is_still_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_memory, "TEXT_LIMIT_CHARS", 10)
     memory = FileMemory()
     memory.remember(A, "x" * 11)
@@ -95,7 +98,7 @@ def test_a_text_too_long_to_keep_is_still_compared(monkeypatch: pytest.MonkeyPat
     assert "too large to show" in (refusal(memory, "x" * 12) or "")
 
 
-def test_a_long_diff_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_diff_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_memory, "DIFF_LIMIT_CHARS", 200)
     memory = FileMemory()
     memory.remember(A, "old\n" * 500)
@@ -104,7 +107,7 @@ def test_a_long_diff_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(said) < 1000
 
 
-def test_memory_is_bounded_in_files_and_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_memory_is_bounded_in_files_and_in_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_memory, "PATH_LIMIT", 3)
     monkeypatch.setattr(file_memory, "ALL_TEXTS_LIMIT_CHARS", 25)
     memory = FileMemory()

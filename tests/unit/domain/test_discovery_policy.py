@@ -19,19 +19,10 @@ from punie.domain.tools.catalog import (
     plan_tools,
 )
 from punie.domain.tools.tool import ToolDescriptor
-
-SEVEN = [
-    "read_file", "write_file", "run_command", "get_terminal_output", "release_terminal", "wait_for_terminal_exit",
-    "kill_terminal",
-]  # fmt: skip
-EXTENDED = [
-    "edit_file", "list_files", "search_text", "get_shell_info", "git_status", "git_diff", "git_log", "git_add_commit",
-    "python_lint", "python_types", "python_tests",
-]  # fmt: skip
-TERMINAL = SEVEN[2:]
+from tests.offered_names import ALL, EDITING, LOOKING, MACHINE, STATIC, TERMINAL
 
 capabilities = st.builds(ClientCapabilities, st.booleans(), st.booleans(), st.booleans(), st.booleans())
-catalogs = st.lists(st.sampled_from([*SEVEN[:2], "list_files", "custom", "other"]), max_size=4).map(
+catalogs = st.lists(st.sampled_from([*STATIC[:2], "list_files", "custom", "other"]), max_size=4).map(
     lambda names: ToolCatalog(map(ToolDescriptor, names))
 )
 answers = st.none() | st.builds(CatalogAnswer, catalogs, st.just((DroppedEntry("x", "y"),)), st.booleans())
@@ -58,9 +49,9 @@ def names(plan: ToolPlan) -> list[str]:
 def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools) -> None:
     plan = planned(can(), None, local)
     assert plan.tier is Tier.DEFAULT
-    assert names(plan) == SEVEN + EXTENDED
+    assert names(plan) == ALL
     assert {tool.server for tool in plan.built_ins} == {Server.LOCAL}
-    assert plan.tools_of_tier == 18
+    assert plan.tools_of_tier == len(ALL) == 20
 
 
 @pytest.mark.requirement("R-03")
@@ -75,10 +66,10 @@ def test_tier_default_is_empty_where_this_machine_may_serve_nothing() -> None:
     [
         (can(read_text_file=True), ["read_file"]),
         (can(write_text_file=True), ["write_file"]),
-        (can(read_text_file=True, write_text_file=True), ["read_file", "write_file", "edit_file"]),
+        (can(read_text_file=True, write_text_file=True), ["read_file", "write_file", *EDITING]),
         (can(terminal=True), TERMINAL),
         (can(read_text_file=True, terminal=True), ["read_file", *TERMINAL]),
-        (can(read_text_file=True, write_text_file=True, terminal=True), [*SEVEN, "edit_file"]),
+        (can(read_text_file=True, write_text_file=True, terminal=True), [*STATIC, *EDITING]),
     ],
 )
 def test_tier_capabilities_gives_what_the_client_lends(capability: ClientCapabilities, expected: list[str]) -> None:
@@ -91,7 +82,7 @@ def test_tier_capabilities_gives_what_the_client_lends(capability: ClientCapabil
 def test_beside_a_client_that_reads_files_listing_and_searching_use_this_disk() -> None:
     plan = planned(can(read_text_file=True), None, LocalTools.AUTO)
     assert [(tool.name, tool.server) for tool in plan.built_ins] == [
-        ("read_file", Server.CLIENT), ("list_files", Server.LOCAL), ("search_text", Server.LOCAL),
+        ("read_file", Server.CLIENT), *((name, Server.LOCAL) for name in LOOKING),
     ]  # fmt: skip
     assert names(planned(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file"]
     assert names(planned(can(terminal=True), None, LocalTools.AUTO)) == TERMINAL
@@ -101,9 +92,9 @@ def test_beside_a_client_that_reads_files_listing_and_searching_use_this_disk() 
 def test_with_always_the_extended_set_stands_beside_what_the_client_lends() -> None:
     plan = planned(can(read_text_file=True, write_text_file=True), None, LocalTools.ALWAYS)
     servers = {tool.name: tool.server for tool in plan.built_ins}
-    assert names(plan) == ["read_file", "write_file", *EXTENDED]
-    assert servers["edit_file"] is Server.CLIENT
-    assert all(servers[name] is Server.LOCAL for name in EXTENDED[1:])
+    assert names(plan) == ["read_file", "write_file", *EDITING, *MACHINE]
+    assert {servers[name] for name in EDITING} == {Server.CLIENT}
+    assert {servers[name] for name in MACHINE} == {Server.LOCAL}
 
 
 @pytest.mark.requirement("S0-19", "R-03")
@@ -117,10 +108,10 @@ def test_a_catalogue_stands_alone_in_its_own_order() -> None:
 def test_a_catalogue_that_extends_is_followed_by_the_lower_tiers_tools_it_does_not_name() -> None:
     answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["custom", "write_file"])), extends=True)
     plan = planned(can(read_text_file=True, write_text_file=True), answer, LocalTools.NEVER)
-    assert names(plan) == ["custom", "write_file", "read_file", "edit_file"]
+    assert names(plan) == ["custom", "write_file", "read_file", *EDITING]
     assert (plan.tier, plan.tools_of_tier) == (Tier.CATALOG, 2)
     without_capabilities = planned(can(), answer, LocalTools.AUTO)
-    assert names(without_capabilities) == ["custom", "write_file", *(n for n in SEVEN + EXTENDED if n != "write_file")]
+    assert names(without_capabilities) == ["custom", "write_file", *(n for n in ALL if n != "write_file")]
 
 
 @pytest.mark.requirement("S0-22", "S0-55", "S0-65", "R-06")
@@ -139,12 +130,12 @@ def test_no_plan_uses_what_was_not_advertised(
     plan = planned(capability, answer, local)
     by_client = {tool.name for tool in plan.built_ins if tool.server is Server.CLIENT}
     if not capability.read_text_file:
-        assert not by_client & {"read_file", "edit_file"}
+        assert not by_client & {"read_file", *EDITING}
     if not capability.write_text_file:
-        assert not by_client & {"write_file", "edit_file"}
+        assert not by_client & {"write_file", *EDITING}
     if not capability.terminal:
         assert not by_client & set(TERMINAL)
-    assert not by_client & set(EXTENDED[1:])
+    assert not by_client & set(MACHINE)
     if local is LocalTools.NEVER:
         assert all(tool.server is Server.CLIENT for tool in plan.built_ins)
 
@@ -155,6 +146,6 @@ def test_every_plan_names_each_tool_once_and_built_in_tools_in_their_fixed_order
 ) -> None:
     plan = planned(capability, answer, local)
     assert len(set(names(plan))) == len(names(plan))
-    order = [(SEVEN + EXTENDED).index(tool.name) for tool in plan.built_ins]
+    order = [ALL.index(tool.name) for tool in plan.built_ins]
     assert order == sorted(order)
     assert (plan.tier is Tier.CATALOG) == (answer is not None and bool(answer.catalog))

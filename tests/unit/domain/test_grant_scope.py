@@ -15,6 +15,7 @@ from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import freeze_object
 from punie.domain.values.paths import Location
+from tests.offered_names import EDITING
 from tests.unit.domain.policy_doubles import BUILT_IN_TOOLS, known
 
 pytestmark = pytest.mark.requirement("R-02")
@@ -36,7 +37,7 @@ def scope(name: str, arguments: dict[str, Any], facts: Facts | None = None, **mo
     return grant_scope(known(ToolDescriptor(name, **more)), freeze_object(arguments), facts or Facts(), HERE)
 
 
-@pytest.mark.parametrize("name", ["write_file", "edit_file"])
+@pytest.mark.parametrize("name", ["write_file", *EDITING])
 def test_a_write_covers_that_tool_on_any_path(name: str) -> None:
     one = scope(name, {"path": "a", "content": "1"}, at("/project/a"))
     two = scope(name, {"path": "b", "content": "2"}, at("/project/b"))
@@ -44,8 +45,8 @@ def test_a_write_covers_that_tool_on_any_path(name: str) -> None:
     assert one is not None
 
 
-def test_a_grant_to_write_is_no_grant_to_edit() -> None:
-    assert scope("write_file", {"path": "a"}, at("/project/a")) != scope("edit_file", {"path": "a"}, at("/project/a"))
+def test_a_grant_for_one_tool_that_edits_is_none_for_another() -> None:
+    assert len({scope(name, {"path": "a"}, at("/project/a")) for name in ("write_file", *EDITING)}) == 3
 
 
 commands = st.fixed_dictionaries(
@@ -122,6 +123,6 @@ def test_a_secret_is_asked_for_each_time(name: str, source: ToolSource) -> None:
     assert scope(name, {"path": ".env", "command": "x"}, at("/project/.env", secret=True), source=source) is None
 
 
-@pytest.mark.parametrize("name", sorted(set(BUILT_IN_TOOLS) - {"write_file", "edit_file", "run_command"}))
+@pytest.mark.parametrize("name", sorted(set(BUILT_IN_TOOLS) - {"write_file", *EDITING, "run_command"}))
 def test_no_other_tool_of_ours_has_a_scope(name: str) -> None:
     assert scope(name, {"message": "m", "path": "a"}, at("/project/a")) is None

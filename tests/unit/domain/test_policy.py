@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from punie.domain.permission.policy import Decision, Facts, PermissionRequest, Policy, Verdict, decide
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.paths import Location
+from tests.offered_names import LOOKING
 from tests.unit.domain.policy_doubles import BUILT_IN_TOOLS, known
 
 pytestmark = pytest.mark.requirement("R-16")
@@ -17,7 +18,7 @@ INSIDE = Facts((Location("/project/a", inside=True),))
 OUTSIDE = Facts((Location("/project/a", inside=True), Location("/etc/passwd", inside=False)))
 SECRET = Facts((Location("/project/a", inside=True), Location("/project/.env", inside=True, secret=True)))
 UNASKED = {
-    "read_file", "list_files", "search_text", "get_shell_info", "git_status", "git_diff", "git_log",
+    "read_file", *LOOKING, "get_shell_info", "git_status", "git_diff", "git_log",
     "get_terminal_output", "release_terminal", "wait_for_terminal_exit", "kill_terminal",
 }  # fmt: skip
 HARMLESS = {"read", "search", "think"}
