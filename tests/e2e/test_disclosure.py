@@ -69,7 +69,7 @@ async def test_many_tools_are_found_and_called_while_the_offered_tools_stay_the_
         assert [tool["name"] for tool in before] == [SEARCH, CALL]
         found = await ide.prompt(session)
         assert found.card.status == "completed"
-        assert f"{wanted} (ide): Find times at which all of the given people are free" in found.text
+        assert f"{wanted}: Find times at which all of the given people are free" in found.text
         shown = json.loads(found.text.splitlines()[1])
         listed = next(entry["inputSchema"] for entry in sixty_entries() if entry["name"] == wanted)
         assert shown == {key: value for key, value in listed.items() if key != "additionalProperties"}
@@ -122,7 +122,7 @@ async def test_a_tool_that_was_found_and_is_gone_or_different_is_so_for_search_a
         ide.catalogue.offer(*sixty_entries())
         session = await ide.open(project)
         found = (await ide.prompt(session)).text
-        assert all(f"{name} (ide): " in found for name in ("chat_add_reaction", "browser_navigate"))
+        assert all(f"{name}: " in found for name in ("chat_add_reaction", "browser_navigate"))
         left = [entry for entry in sixty_entries() if entry["name"] != "chat_add_reaction"]
         for entry in left:
             if entry["name"] == "browser_navigate":
@@ -131,7 +131,7 @@ async def test_a_tool_that_was_found_and_is_gone_or_different_is_so_for_search_a
         await changed(ide, session)
         found = (await ide.prompt(session)).text
         assert "chat_add_reaction" not in found
-        assert "browser_navigate (ide): Something else." in found
+        assert "browser_navigate: Something else." in found
         assert (await ide.prompt(session)).card.status == "failed"
         assert ide.catalogue.calls == []
 
@@ -233,7 +233,7 @@ async def test_tools_of_one_name_on_two_servers_and_one_called_as_ours_are_told_
         ide.person.always("allow_once")
         session = await session_with(ide, project, *servers)
         found = await ide.prompt(session, timeout_s=SLOW_START_S)
-        assert all(f"{name} (" in found.text for name in ("one__echo", "two__echo"))
+        assert all(f"{name}: " in found.text for name in ("one__echo", "two__echo"))
         turn = await ide.prompt(session, timeout_s=SLOW_START_S)
         assert turn.card.status == "completed"
         offered = turn.text.removeprefix("x")
@@ -273,7 +273,7 @@ async def test_tools_of_a_plug_in_are_found_and_called_in_the_same_way(
     script = [call(SEARCH, query="peel a banana"), RESULT], [raw_call(*through("peel_banana", fruit="it")), RESULT]
     async with spawn(*script, env=plugged) as ide:
         session = await ide.open(project)
-        assert "peel_banana (plug-in): Peel a banana." in (await ide.prompt(session)).text
+        assert "peel_banana: Peel a banana." in (await ide.prompt(session)).text
         assert (await ide.prompt(session)).text == "peel_banana: it"
 
 
@@ -286,7 +286,7 @@ def test_tokens_shows_the_three_forms_by_server(tmp_path: Path, project: Path, p
     costs = json.loads(run("tokens", "--json"))
     assert costs["form"] == "lines"
     assert costs["total"] == costs["forms"]["lines"]
-    assert costs["forms"]["full"] > 5 * costs["forms"]["names"]
+    assert costs["forms"]["full"] > 4 * costs["forms"]["names"], "with our own, whose schemas are in all forms"
     ours, theirs = costs["servers"]
     assert (ours["server"], theirs["server"], theirs["tools"]) == ("built-in", "plug-in", 41)
     assert theirs["full"] > 10 * theirs["lines"] > 10 * theirs["names"]

@@ -49,7 +49,7 @@ def system_text(request: Recorded) -> str:
 def call_what_was_found(request: Recorded) -> Reply:
     """As a model does: read what the search said, and call the first tool that it shows."""
     told = [message["content"] for message in request.messages if message["role"] == "tool"][-1]
-    found = re.match(r"(\S+) \(", told)
+    found = re.match(r"(\S+): ", told)
     assert found is not None, told
     assert CALL in {tool["function"]["name"] for tool in request.body["tools"]}
     return Reply(calls=[Call(*through(found[1], **SLOTS))])

@@ -95,10 +95,10 @@ async def test_a_form_that_was_set_holds_for_such_a_model_too(spawn_ide: Spawn, 
             await ide.prompt(await ide.open(project), "go", timeout_s=SLOW_START_S)
         (request,) = stub.requests
     assert deferred(request) == set()
-    assert len(functions(request)) == (60 if form == "full" else 1)
+    assert len(functions(request)) == (60 if form == "full" else 2), "search_tools and call_tool"
 
 
-async def test_servers_that_listed_nothing_yet_are_searched_by_ours_and_what_it_loads_is_sent_in_full(
+async def test_servers_that_listed_nothing_yet_are_searched_by_ours_and_what_was_called_is_sent_in_full(
     spawn_ide: Spawn, project: Path, tmp_path: Path
 ):
     server = ROOT / "tests" / "fakes" / "mcp_servers" / "stdlib_server.py"
@@ -119,11 +119,13 @@ async def test_servers_that_listed_nothing_yet_are_searched_by_ours_and_what_it_
             session = await ide.new_session(project, mcpServers=[entry])
             turn = await ide.prompt(session, "go", timeout_s=SLOW_START_S)
             assert [card.status for card in turn.cards] == ["completed"] * 3
-        first, second, *_, last = stub.requests
+        first, second, third, last = stub.requests
     assert len(deferred(first)) == 60
     assert SEARCH in functions(first)
     assert f"{SEARCH} also starts and searches these servers: helper." in first.body["instructions"]
-    assert echo not in deferred(second)
+    assert echo in deferred(second), "the provider can search it now"
+    assert echo not in deferred(third), "the history has a call that no search of the provider led to"
+    assert f'"name":"{echo}","parameters"' in third.raw.decode(), "so the library adds the tool behind that call"
     assert "echo" in second.raw.decode()
     assert SEARCH not in functions(last), "every server has listed its tools"
     assert deferred(first) < deferred(last)

@@ -22,7 +22,7 @@ START_S = 120.0
 
 def searches(query: str) -> list[Item]:
     """Searches until every server has listed its tools: each waits 5 s for them, and the last says what there is."""
-    return [*(call("search_tools", query=query, limit=number) for number in range(12, 0, -1)), RESULT]
+    return [*(call("search_tools", query=query, attempt=number) for number in range(12)), RESULT]
 
 
 def entries(folder: Path) -> list[dict[str, Any]]:

@@ -52,7 +52,7 @@ async def test_a_session_begins_with_the_facts_and_hears_of_changes_in_front_of_
         facts = system(first)
         assert "- mode: auto (act unasked" in facts
         assert "- questions: a person can be asked" in facts
-        assert "- shell of commands: /bin/sh is " in facts
+        assert "- shell: /bin/sh is " in facts
         assert "- the project's checks, by its files: make test, make lint, npm run lint" in facts
         assert "- date: 20" in facts
         assert said(first) == ["first words"]

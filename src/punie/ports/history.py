@@ -15,7 +15,7 @@ REGULAR = 0o100_000
 
 @frozen
 class FileVersion:
-    """What a path held at one time. `mode` is that of `stat`, 0 where there was nothing.
+    """The content of a path at one time. `mode` is that of `stat`, 0 where there was nothing.
 
     `data` are the bytes of a file, or the target of a link; None where there was nothing, a folder or a device, or too
     much to keep.
@@ -67,7 +67,7 @@ class FileHistory(Protocol):
 
     @abstractmethod
     async def look(self, path: str) -> FileVersion:
-        """What the absolute path holds now; a link at its end is not followed. Never raises."""
+        """The content of the absolute path now; a link at its end is not followed. Never raises."""
         ...
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Disk(Workspace, Protocol):
 
     @abstractmethod
     async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
-        """The stamps of those absolute paths that exist; equal stamps are of a file that nobody changed."""
+        """The stamps of those absolute paths that exist; equal stamps mean that the file was not changed."""
         ...
 
 
@@ -98,7 +98,7 @@ class PathGuard(Protocol):
 
 @frozen
 class Sought:
-    """What a search looks for: a text, or with `regex` an expression of Rust's dialect, on one line.
+    """The object of a search: a text, or with `regex` an expression of Rust's dialect, on one line.
 
     `glob` names the files. `context` is how many lines before and after a line are wanted. With `files_only` the first
     line of each file is found.

@@ -53,13 +53,13 @@ _FREE = names("FILE FILES DIR DIRS NAME COUNT N LINE SRC OUT RESULT VERSION BRAN
 
 
 _LOADING = names(
-    # Where programs, modules and libraries are found, and what a shell reads first.
+    # Variables by which programs, modules and libraries are found, and files that a shell reads first.
     "path shell env home user ifs cdpath fpath bash_env shellopts bashopts ps4 prompt_command zdotdir classpath "
     "gconv_path locpath glibc_tunables hostaliases localdomain res_options nlspath termcap terminfo "
-    # What other programs are started for: editors, pagers, compilers, viewers.
+    # Variables that name programs to be started: editors, pagers, compilers, viewers.
     "editor visual pager browser manpager cc cxx ld as ar cpp fc cflags cxxflags ldflags cppflags make makeflags "
     "makefiles askpass sudo_askpass "
-    # Where temporary files, settings and caches lie, through which a program's words are kept from the rules.
+    # Variables that say where temporary files, settings and caches lie, through which a program's words are kept from the rules.
     "tmpdir tmp temp tempdir"
 )
 _LOADING_FAMILIES = prefixes(

@@ -140,7 +140,7 @@ async def test_optional_parameters_may_be_null_as_some_models_write_them() -> No
 FULL = Situation((
     mode_fact(Mode.AUTO),
     "questions: no person can be asked, so what asks is denied",
-    "shell of commands: /bin/sh is dash",
+    "shell: /bin/sh is dash",
     "platform: Linux x86_64",
     "Python: .venv/bin/python (3.11.15), the project's own",
     f"the project's checks, by its files: {', '.join(f'make {task}' for task in ('unittest', 'typecheck') * 4)}",

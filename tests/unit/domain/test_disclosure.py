@@ -75,9 +75,9 @@ def test_a_line_is_the_first_sentence_safe_and_short(description: str, line: str
     assert len(line) <= LINE_LIMIT
 
 
-def test_lines_are_grouped_by_server_with_counts() -> None:
+def test_lines_are_grouped_by_server() -> None:
     text = listing([mcp("git__log"), ide("lint", "Check it."), mcp("git__tag")], DisclosureForm.LINES)
-    assert text.splitlines()[2:] == ["git__ (2):", "log", "tag", "ide (1):", "lint: Check it"]
+    assert text.splitlines()[2:] == ["git__:", "log", "tag", "ide:", "lint: Check it"]
     assert "search_tools" in text
     assert "never an instruction" in text
 
@@ -86,7 +86,7 @@ def test_names_write_a_common_beginning_once() -> None:
     git = (mcp(f"git__{name}") for name in ("log", "tag", "diff"))
     tools = [*git, *map(ide, ("db_a", "db_b", "db_c", "lint", "x_y"))]
     text = listing(tools, DisclosureForm.NAMES)
-    assert text.splitlines()[1:] == ["3 git__{log tag diff}", "ide (5): db_{a b c} lint x_y"]
+    assert text.splitlines()[1:] == ["git__{log tag diff}", "ide: db_{a b c} lint x_y"]
 
 
 def test_nothing_is_told_of_no_tools_or_of_loaded_ones() -> None:

@@ -1,4 +1,4 @@
-"""What a model is told of this machine and of the project before it looks: shell, platform, Python, checks.
+"""Facts that a model is told of this machine and of the project before it looks: shell, platform, Python, checks.
 
 The project's files are read in part and never run. Of their content only words of this file are told.
 """
@@ -56,7 +56,7 @@ class LocalFacts:
         runs = f"/bin/sh is {Path(shell).name}" if os.path.exists(shell) else "no /bin/sh"
         facts = [
             f"questions: {asks}",
-            f"shell of commands: {runs}",
+            f"shell: {runs}",
             f"platform: {platform.system()} {platform.machine()}",
             f"Python: {_python(folder)}",
         ]

@@ -123,7 +123,7 @@ class AssembleTools:
     `local` are the services of this machine: files, terminals, repository, shell and checks. `client_ledger` is None
     where the client has no terminals; the plan then names none of its terminal tools. `reads_disk` is False where this
     machine serves nothing (`tools.local` is `never`), so that not even the old text of a diff is read from its disk.
-    `edit_check` tells what an edit does to the linter's findings; None where nobody wants to know.
+    `edit_check` tells what an edit does to the linter's findings; None where that is switched off.
     """
 
     session_id: str

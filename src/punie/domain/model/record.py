@@ -26,7 +26,7 @@ INPUT_CHARS_PER_TOKEN: Final = 2.5
 """Characters of the record for each token that it may have in any case; cautious, for code."""
 
 TALK_WEIGHT: Final = 4
-"""What was said has that many times the share of a result: the decisions are in it."""
+"""A message has that many times the share of a result, since the decisions are in messages."""
 
 _UNBOUNDED = 10**12
 _LEFT_OUT = "\n[... {count} characters are left out here ...]\n"
@@ -75,7 +75,7 @@ class MadeCall:
 
     @property
     def note(self) -> tuple[str, str]:
-        """What the call did and to what, and a detail; both empty for a call that needs no note."""
+        """The deed of the call with its object, and a detail; both empty for a call that needs no note."""
         tool, given = self._given
         result, paths = self.result or "", ", ".join(self.paths)
         queries = [text for name, value in given.items() if _QUERY_NAMES.search(name) for text in _texts(value)]

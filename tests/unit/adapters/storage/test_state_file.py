@@ -55,9 +55,11 @@ async def test_reading_makes_no_file(file: Path):
 
 
 async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
-    await SqliteGrantStore(StateFile(file, LOG)).add(a_grant())
+    state = StateFile(file, LOG)
+    await SqliteGrantStore(state).add(a_grant())
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+    state.close()
 
 
 async def test_all_that_punie_remembers_is_in_one_file_beside_the_key_of_its_seal(file: Path):

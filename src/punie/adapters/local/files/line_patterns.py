@@ -43,7 +43,7 @@ class LinePattern:
         self._lines = _compiled(whole if case_sensitive else f"(?i){whole}")
 
     def found_at(self, line: str) -> int | None:
-        """Where in the line a match ends, to some `NEAR_CHARS`, or None; `^` and `$` are the line's ends."""
+        """The place in the line where a match ends, to some `NEAR_CHARS`, or None; `^` and `$` are the line's ends."""
         if not self._lines.isinstance_python(line[: self.line_limit_chars]):
             return None
         none, some = -1, min(len(line), self.line_limit_chars)  # lengths with which it does not match, and does

@@ -137,7 +137,7 @@ class FileMemory:
             raise FileChangedError(path, f"Nothing was written. {changed}")
 
     def unseen(self, path: str, now: str, *, told: bool = False) -> str | None:
-        """What changed since the session last saw the file, in words; None where nothing did.
+        """The change of the file since the session last saw it, in words; None where nothing did.
 
         Once the model is `told`, the file counts as seen, where the words have the whole change.
         """
@@ -194,7 +194,7 @@ def require_unchanged(path: str, before: str | None, now: str | None) -> None:
 
 
 def _since(path: str, before: str | None, now: str, first: int) -> tuple[str, bool]:
-    """What changed, in words, and whether that is all of it."""
+    """The change in words, and whether that is all of it."""
     shown, whole = ("", False) if before is None else _diff(path, before, now, first)
     seen = "Read it again, or take this as seen: base the next write on what it holds now."
     step = seen if whole else "Read it again and base the write on what it holds now."

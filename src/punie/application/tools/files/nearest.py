@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w{3,}")
 
 
 def nearest(text: str, wanted: str) -> str:
-    """What the place of `text` that is the most like `wanted` holds in its stead, in a few lines; bounded in time."""
+    """The text at the place of `text` most like `wanted`, as a difference in a few lines; bounded in time."""
     sought = wanted.split("\n")[:COMPARED_LINES]
     while len(sought) > 1 and not sought[-1].strip():
         sought.pop()

@@ -83,7 +83,7 @@ class RestoreFile(BuiltInTool):
         return PreparedCall(effect, diffs)
 
     async def _now(self, path: str) -> FileVersion:
-        """What the file holds, with what the person has not saved yet."""
+        """The content of the file, with what the person has not saved yet."""
         found = await self.changes.history.look(path)
         if not self.files.decoded_elsewhere or found.text is None:
             return found

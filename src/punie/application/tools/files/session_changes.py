@@ -33,7 +33,7 @@ _PLAIN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 @define(eq=False)
 class SessionChanges:
-    """What a session changed and what was there before; lives as long as the session.
+    """The changes of a session, with the content that was there before; lives as long as the session.
 
     `active` is False where this machine's disk is not to be read: then nothing is kept, and nothing can be taken back.
     """

@@ -1,4 +1,4 @@
-"""What an edit did to the linter's findings in the edited files."""
+"""The effect of an edit on the linter's findings in the edited files."""
 
 from __future__ import annotations
 

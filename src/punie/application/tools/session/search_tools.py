@@ -8,17 +8,16 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from punie.application.tools.built_in import STRING, PlainTool, optional, schema
+from punie.application.tools.built_in import STRING, PlainTool, schema
 from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.disclosure import SEARCH_TOOLS, line_of, server_of
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.schema import text_argument, whole_argument
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult, encode_definition
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject, thaw_object
 
-DEFAULT_HITS = 5
-MOST_HITS = 20
+MOST_HITS = 5
 
 
 @frozen
@@ -49,11 +48,10 @@ class SearchTools(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         SEARCH_TOOLS,
         ToolKind.SEARCH,
-        "Find tools by what they do or by name.",
-        # The schema goes with every request, so it is short; the bounds are kept below.
-        schema({"query": STRING}, {"limit": optional("integer")}),
+        "Find tools by purpose or name.",
+        schema({"query": STRING}),
         categories=("session",),
-        roles={"query": Role.QUERY, "limit": Role.PLAIN},
+        roles={"query": Role.QUERY},
         column=Column.READ,
     )
 
@@ -63,8 +61,7 @@ class SearchTools(PlainTool):
     async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         query = text_argument(arguments, "query")
         await self.freshen()
-        limit = max(1, min(whole_argument(arguments, "limit") or DEFAULT_HITS, MOST_HITS))
-        return _told(query, self.find(query, limit))
+        return _told(query, self.find(query, MOST_HITS))
 
 
 def _told(query: str, found: FoundTools) -> ToolResult:
@@ -77,14 +74,14 @@ def _told(query: str, found: FoundTools) -> ToolResult:
             f"No tool fits {one_line(query)!r}. There are tools on: {found.servers or 'no server'}. Use other words.",
             structured={"hits": hits},
         )
-    said = [f"{tool.name} ({server_of(tool)}): {tool.description}\n{schema_text(tool)}" for tool in found.best]
+    said = [f"{tool.name}: {tool.description}\n{schema_text(tool)}" for tool in found.best]
     if found.others:
         said += ["Others (search the name for its schema):", *map(_line, found.others)]
     return ToolResult.success("\n".join(said), structured={"hits": hits})
 
 
 def _line(tool: ToolDescriptor) -> str:
-    return f"{tool.name} ({server_of(tool)}): {line_of(tool)}".removesuffix(": ")
+    return f"{tool.name}: {line_of(tool)}".removesuffix(": ")
 
 
 def schema_text(tool: ToolDescriptor) -> str:
