@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
+from tests.e2e.raw_client import EVERYTHING
 from tests.e2e.scripts import RESULT, call, text
 
 pytestmark = pytest.mark.anyio
@@ -208,15 +209,15 @@ async def test_a_prompt_of_a_megabyte_goes_through_whole(spawn: Spawn, project: 
         assert target.read_text("utf-8").rstrip("\n") == content.rstrip("\n")
 
 
-async def test_a_file_of_five_megabytes_goes_through_whole(spawn: Spawn, project: Path):
+async def test_a_file_of_five_megabytes_is_read_whole_and_shown_in_part(spawn: Spawn, project: Path):
     big = project / "big.txt"
-    content = "".join(f"line {number:08}\n" for number in range(5 * (1 << 20) // 14))
-    big.write_text(content, "utf-8")
-    async with spawn([call("read_file", path=str(big)), RESULT]) as ide:
+    last = 5 * (1 << 20) // 14
+    big.write_text("".join(f"line {number:08}\n" for number in range(last)), "utf-8")
+    async with spawn([call("read_file", path=str(big), ranges=["1", str(last)]), RESULT], caps=EVERYTHING) as ide:
         session = await ide.open(project)
         turn = await ide.prompt(session)
         assert turn.card.status == "completed"
-        assert content in turn.text
+        assert turn.text == f"[lines 1, {last} of {last}; LF]\n1|line 00000000\n...\n{last}|line {last - 1:08}"
 
 
 NOISY = """

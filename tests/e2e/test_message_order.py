@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,12 @@ def edit(number: int, old: str, new: str) -> Call:
 
 def shown(command: str) -> Call:
     return Call("run_command", {"command": command})
+
+
+def numbered(lines: Sequence[str]) -> str:
+    """The lines as `read_file` gives them."""
+    told = (f"{at}|{line}" for at, line in enumerate(lines, 1))
+    return "\n".join([f"[lines 1-{len(lines)} of {len(lines)}; LF]", *told])
 
 
 async def test_edits_of_one_file_and_commands_between_them_each_find_what_those_before_left(
@@ -52,8 +59,8 @@ async def test_edits_of_one_file_and_commands_between_them_each_find_what_those_
                 assert [card.status for card in turn.cards] == ["completed"] * 8 + ["failed"] * 3 + ["completed"], run
                 assert told[3].startswith("new 0\nnew 1\nnew 2"), run
                 assert told[5].startswith("line 0\nline 1\nline 2"), run
-                assert told[6] == f"{whole}over\n"
+                assert told[6] == numbered([*LINES, "over"]), run
                 assert all("Skipped" in words for words in told[9:11]), told
-                assert told[11] == whole
+                assert told[11] == numbered(LINES), run
     assert (project / "a.txt").read_text("utf-8") == whole
     assert not (project / "never").exists()

@@ -55,7 +55,16 @@ async def test_a_session_goes_from_one_engine_to_the_other_and_back(spawn: Spawn
         assert "Agents" in last.headers["user-agent"]
         assert "Agents" not in stub.requests[-2].headers["user-agent"]
         assert invalid(last.messages) == []
-        known = ("Read the notes.", "I look.", "two\\nthree", "made_up", "one, two", "Once more.", "again", "And now?")
+        known = (
+            "Read the notes.",
+            "I look.",
+            "2|two\\n3|three",
+            "made_up",
+            "one, two",
+            "Once more.",
+            "again",
+            "And now?",
+        )
         assert [words for words in known if words not in told(last)] == []
 
 

@@ -59,7 +59,7 @@ _LOADING = names(
     # Variables that name programs to be started: editors, pagers, compilers, viewers.
     "editor visual pager browser manpager cc cxx ld as ar cpp fc cflags cxxflags ldflags cppflags make makeflags "
     "makefiles askpass sudo_askpass "
-    # Variables that say where temporary files, settings and caches lie, through which a program's words are kept from the rules.
+    # Places of temporary files, settings and caches, through which a program's words are kept from the rules.
     "tmpdir tmp temp tempdir"
 )
 _LOADING_FAMILIES = prefixes(

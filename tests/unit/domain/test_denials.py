@@ -27,8 +27,9 @@ def told(line: str, *offered: str, mode: Mode = Mode.AUTO, denied: str = NOBODY,
 def test_a_line_of_several_commands_names_the_one_that_asks_and_those_that_would_run():
     assert told("git stash drop && ls", "restore_file") == (
         "nobody is there to ask (`git stash drop`: changes the stash or applies it); `ls` would run by itself. "
-        "Nothing was done. restore_file undoes a file."
+        "Nothing was done."
     )
+    assert told("git reset --hard", "restore_file").endswith(" Nothing was done. restore_file undoes a file.")
     assert told("rm -rf src; pwd; dd if=a of=/dev/sda; ls").endswith(
         "; also `rm -rf src`: deletes without asking, or whole folders; `pwd`, `ls` would run by themselves. "
         "Nothing was done."
@@ -58,7 +59,7 @@ def test_a_word_is_named_on_one_line_and_bounded():
 
 @pytest.mark.parametrize(("denied", "rule"), [("the user rejected it", ()), (NOBODY, (Rule(Verdict.DENY, id="no"),))])
 def test_no_way_around_a_person_or_a_rule_is_told(denied: str, rule: tuple[Rule, ...]):
-    said = told("git stash drop && ls", "restore_file", denied=denied, rules=rule)
+    said = told("git reset --hard && ls", "restore_file", denied=denied, rules=rule)
     assert "restore_file" not in said
 
 

@@ -15,7 +15,7 @@ PARTS_TOLD = 3
 _EDITING = ("mode:accept-edits", "mode:auto")
 _WAYS = (
     (("mode:read-only",), "switch_mode", "asks for more than looking", {"": ""}),
-    (_EDITING, "restore_file", "undoes a file", {"git": "stash checkout restore reset revert clean"}),
+    (_EDITING, "restore_file", "undoes a file", {"git": "checkout restore reset revert clean"}),
     (_EDITING, "edit_file", "changes a file", {"sed": "", "perl": "", "ed": "", "ex": "", "patch": "", "tee": ""}),
 )
 """The rules that deny, tools, what they do, and the programs (with their verbs, where only some count) they replace."""

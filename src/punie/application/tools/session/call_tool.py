@@ -27,7 +27,7 @@ class CallTool(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         CALL_TOOL,
         ToolKind.OTHER,
-        "Call any other tool.",
+        "Call a tool that search_tools found.",
         schema({"name": STRING}, {"arguments": {"type": "object"}}),
         categories=("session",),
         roles={"name": Role.PLAIN, "arguments": Role.PLAIN},

@@ -39,7 +39,7 @@ class UpdatePlan(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         "update_plan",
         ToolKind.THINK,
-        "Show the user your plan for a task of several steps: always all steps, again when one begins or ends.",
+        "Show the user your plan for a longer task: all steps, again when one begins or ends.",
         schema({"entries": {"type": "array", "maxItems": STEPS_LIMIT, "items": _STEP}}),
         categories=("session",),
         roles={"entries": Role.PLAIN},
