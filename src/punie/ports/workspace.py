@@ -137,7 +137,6 @@ class Findings:
     """Matching lines in path order; `complete` is False where a bound cut the search short."""
 
     lines: tuple[FoundLine, ...]
-    files_read: int
     complete: bool = True
 
 

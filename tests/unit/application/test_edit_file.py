@@ -44,7 +44,7 @@ async def edit(text: str, *, decoded_elsewhere: bool = False, **arguments: Any) 
 async def test_a_patch_changes_its_lines_and_keeps_the_line_ends(before: str, after: str) -> None:
     now, result, client = await edit(before, patch=PATCH)
     assert now == after
-    assert result.text == f"Successfully edited {A} (1 hunks)"
+    assert result.text == "Successfully edited a.py (1 hunks)"
     assert client.questions[0].diffs[0].new_text == after
 
 
@@ -100,13 +100,15 @@ def edits(*pairs: tuple[str, str], **more: Any) -> dict[str, Any]:
 async def test_several_edits_are_made_each_on_the_result_of_those_before() -> None:
     now, result, client = await edit("one\r\ntwo\r\n", **edits(("one", "two\nthree"), ("three\ntwo", "3")))
     assert now == "two\r\n3\r\n"
-    assert result.text == f"Successfully edited {A} (2 replaced)"
+    assert result.text == "Successfully edited a.py (2 replaced)"
     assert len(client.writes) == len(client.questions) == 1
 
 
 async def test_of_several_edits_none_is_made_where_one_does_not_fit_and_the_answer_names_it_and_the_place() -> None:
     now, result, client = await edit("one\n\ttwo = 2\n", **edits(("one", "1"), ("    two = 2", "2")))
     assert (now, client.questions, client.writes) == ("one\n\ttwo = 2\n", [], [])
+    twice = (await edit("one\n", **edits(("one", "1"), ("one", "2"))))[1].text
+    assert "edit 2 of 2: old_text does not occur in /project/a.py as the edits before it leave it." in twice
     assert "edit 2 of 2: old_text does not occur" in result.text
     assert "nearest text is at line 2" in result.text
     assert "-\u00b7\u00b7\u00b7\u00b7two\u00b7=\u00b72\n+\u2192two\u00b7=\u00b72" in result.text
@@ -165,7 +167,7 @@ async def test_a_patch_of_several_files_is_one_question_with_a_diff_for_each_and
     assert {A, B, C, D, "/project/e.py"} <= set(question.locations)
     assert question.about == f"Removes {C}, {D}."
     assert result.text == (
-        f"Successfully edited {A} (1 hunks), {B} (created), {C} (deleted), {D} (moved), /project/e.py (created)"
+        "Successfully edited a.py (1 hunks), b.py (created), c.py (deleted), d.py (moved), e.py (created)"
     )
 
 

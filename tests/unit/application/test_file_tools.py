@@ -184,6 +184,12 @@ async def test_an_editor_is_asked_for_the_lines_alone_where_they_are_one_range(
     assert (client.asked, read.text) == ([asked], text)
 
 
+async def test_an_editor_that_has_no_such_line_has_no_empty_file() -> None:
+    client = Editor("1\n2\n")
+    bench = await desk_of([ReadFile(ServedFiles(client, client, decoded_elsewhere=True))], client=client)
+    assert "has no line 3" in (await use(bench, "read_file", path=A, line=3)).text
+
+
 async def test_the_lines_are_right_where_an_editor_gives_the_whole_file_instead() -> None:
     client = Editor("1\n2\n3\n4\n", deaf=True)
     bench = await desk_of([ReadFile(ServedFiles(client, client, decoded_elsewhere=True))], client=client)

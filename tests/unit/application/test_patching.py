@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from punie.application.tools.files.nearest import nearest
 from punie.application.tools.files.patch_reading import Action, parse_patch
-from punie.application.tools.files.patching import apply_hunks, apply_patch
+from punie.application.tools.files.patching import apply_hunks
 from punie.domain.errors import ToolFailedError
 
 LINES = ["a\n", "b\n", "\n", "-- x\n", "++ y\n", "@@ z\n", "\\ w\n", " indented\n", "c\r\n"]
@@ -20,6 +20,11 @@ FILE = "".join(f"{number}\n" for number in range(1, 21))
 texts = st.tuples(st.lists(st.sampled_from(LINES), max_size=12), st.sampled_from(["", "last"])).map(
     lambda parts: "".join(parts[0]) + parts[1]
 )
+
+
+def apply_patch(text: str, patch: str) -> tuple[str, int]:
+    (file,) = parse_patch(patch)
+    return apply_hunks(text, file.hunks), len(file.hunks)
 
 
 def split(text: str) -> list[str]:
@@ -156,6 +161,25 @@ def test_the_files_of_a_patch_are_read_in_both_forms() -> None:
     assert parse_patch(begin)[2].hunks[0].sections == ("class C", "def f")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "path"),
+    [
+        ("a/src/x.py", "b/src/x.py", "src/x.py"),
+        ("src/x.py", "src/x.py", "src/x.py"),
+        ("src\\x.py", "src\\x.py", "src/x.py"),
+        ("a\\src\\x.py", "b\\src\\x.py", "src/x.py"),
+        ("i/src/x.py", "w/src/x.py", "src/x.py"),
+        ("c/x.c", "c/x.c", "c/x.c"),
+        ("a/x.py\t2026-01-01 00:00:00", "b/x.py\t2026-01-01 00:00:00", "x.py"),
+        ("x.py.orig", "x.py", "x.py"),
+        ("/project/x.py", "/project/x.py", "/project/x.py"),
+    ],
+)
+def test_a_file_is_named_as_git_windows_and_models_name_it(before: str, after: str, path: str) -> None:
+    (file,) = parse_patch(f"--- {before}\n+++ {after}\n@@\n-1\n+2\n")
+    assert file.path == path
+
+
 def test_the_nearest_text_of_a_file_of_4_mb_is_found_in_bounded_time() -> None:
     text = "".join(f"line {i} value_{i % 1000} is compute({i})\n" for i in range(90_000))
     began = time.process_time()
@@ -195,5 +219,5 @@ def test_no_line_is_glued_to_one_that_has_no_end() -> None:
 def test_hunks_apply_in_order_and_never_into_each_other() -> None:
     first, second = "@@ -1 +1 @@\n-x\n+x\n", "@@ -2 +2 @@\n-x\n+y\n"
     assert apply_patch("x\nx\n", first + second) == ("x\ny\n", 2)
-    with pytest.raises(ToolFailedError, match="Hunk 2"):
+    with pytest.raises(ToolFailedError, match="Hunk 2 of the patch fits only where another hunk changes"):
         apply_patch("x\nz\n", first + second)

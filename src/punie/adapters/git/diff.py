@@ -6,16 +6,13 @@ filters, external diffs) has a say in what runs.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from io import StringIO
-from itertools import islice, takewhile
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from attrs import frozen
@@ -24,16 +21,11 @@ from dulwich.objects import Blob, ObjectID
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.adapters.git.status import changed_paths, staged_paths
+from punie.mechanics import line_diff
 from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
 TEXT_LIMIT_CHARS = 400_000
-LINE_LIMIT = 10_000
-"""Lines compared with each other without git; difflib's time grows with their square. A longer block is replaced."""
-
-PAIRS_LIMIT = 6_000_000
-"""Equal pairs of lines beyond which difflib leaves out frequent lines, which makes a diff longer."""
-
 AT_ONCE = 64
 """Files that one run of git compares, so that few are held in memory."""
 
@@ -169,50 +161,8 @@ def _body(name: str, old: Side, new: Side, hunks: str | None) -> str:
         return said
     before = "/dev/null" if old.mode is None else f"a/{name}"
     after = "/dev/null" if new.mode is None else f"b/{name}"
-    return f"--- {before}\n+++ {after}\n" + (hunks or "".join(_hunks(_lines(old.data), _lines(new.data))))
+    return f"--- {before}\n+++ {after}\n" + (hunks or line_diff.hunks(_lines(old.data), _lines(new.data)))
 
 
 def _lines(data: bytes) -> list[str]:
-    return StringIO(data.decode("utf-8", "replace"), newline="\n").readlines()
-
-
-def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
-    start, end = _common_ends(old, new)
-    if max(len(old), len(new)) - start - end > LINE_LIMIT:
-        yield f"@@ -{start + 1},{len(old) - start - end} +{start + 1},{len(new) - start - end} @@\n"
-        yield from map(_ended, ["-" + line for line in old[start : len(old) - end]])
-        yield from map(_ended, ["+" + line for line in new[start : len(new) - end]])
-        return
-    # Only the part that differs is compared, with three lines of context; then the line numbers are corrected.
-    first, last = max(0, start - 3), max(0, end - 3)
-    old, new = old[first : len(old) - last], new[first : len(new) - last]
-    news = Counter(new)
-    often = sum(times * news[line] for line, times in Counter(old).items()) > PAIRS_LIMIT
-    for group in difflib.SequenceMatcher(None, old, new, autojunk=often).get_grouped_opcodes(3):
-        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
-        yield f"@@ -{_range(i1 + first, i2 - i1)} +{_range(j1 + first, j2 - j1)} @@\n"
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                yield from (_ended(" " + line) for line in old[i1:i2])
-                continue
-            yield from (_ended("-" + line) for line in old[i1:i2])
-            yield from (_ended("+" + line) for line in new[j1:j2])
-
-
-def _range(start: int, count: int) -> str:
-    """Lines of a hunk's header, from `start`, which is counted from 0."""
-    return str(start + 1) if count == 1 else f"{start + (count > 0)},{count}"
-
-
-def _common_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    start = _same(old, new)
-    return start, min(_same(reversed(old), reversed(new)), min(len(old), len(new)) - start)
-
-
-def _same(lines: Iterable[str], others: Iterable[str]) -> int:
-    """The number of lines that both begin with."""
-    return sum(1 for _ in takewhile(lambda both: both[0] == both[1], zip(lines, others, strict=False)))
-
-
-def _ended(line: str) -> str:
-    return line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+    return line_diff.lines_of(data.decode("utf-8", "replace"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 
 from attrs import define, field
@@ -37,11 +36,8 @@ from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Diff, ResultContent, TerminalView
 from punie.domain.values.json_value import thaw
 from punie.domain.values.terminal import ExitStatus
+from punie.mechanics.line_diff import hunks, lines_of
 
-DIFF_LINES = 20_000
-"""difflib takes quadratic time in bad cases, so larger texts are shown as replaced as a whole."""
-
-_NO_NEWLINE = "\\ No newline at end of file"
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"} | {
     '"': '\\"',
     "\\": "\\\\",
@@ -60,46 +56,13 @@ def encode_diff(diff: Diff) -> dict[str, object]:
 
 def git_patch(diff: Diff) -> str:
     """The change as Git shows one, with absolute paths and no prefixes."""
-    path, new = _quoted(diff.path), _lines(diff.new_text)
-    old = [] if diff.old_text is None else _lines(diff.old_text)
+    path, body = _quoted(diff.path), hunks(lines_of(diff.old_text or ""), lines_of(diff.new_text))
     head = [f"diff --git {path} {path}"]
     if diff.old_text is None:
         head.append("new file mode 100644")
-    body = list(_hunks(old, new))
     if body:
         head += ["--- /dev/null" if diff.old_text is None else f"--- {path}", f"+++ {path}"]
-    return "\n".join((*head, *body, ""))
-
-
-def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
-    if len(old) + len(new) > DIFF_LINES:
-        yield f"@@ -{_range(old)} +{_range(new)} @@"
-        yield from _marked("-", old)
-        yield from _marked("+", new)
-        return
-    lines = difflib.unified_diff(old, new, lineterm="\n")
-    for line in (line for number, line in enumerate(lines) if number > 1):
-        if line.startswith("@@"):
-            yield line.rstrip("\n")
-        else:
-            yield from _marked(line[0], [line[1:]])
-
-
-def _marked(mark: str, lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        yield mark + line.removesuffix("\n")
-        if not line.endswith("\n"):
-            yield _NO_NEWLINE
-
-
-def _range(lines: list[str]) -> str:
-    return f"1,{len(lines)}" if lines else "0,0"
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text with their ends, as Git counts them: only a newline ends a line."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+    return "\n".join((*head, body))
 
 
 def _quoted(path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,6 +15,8 @@ from attrs import define, field
 from punie.adapters.local.files.outlines import SOURCE_LIMIT_BYTES, definitions, has_grammar
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
+    FILE_LIMIT_BYTES,
+    Candidates,
     Glob,
     Look,
     Needle,
@@ -46,72 +49,45 @@ class TreeSearch:
     hidden: Collection[str] = ()
     look: Look = unboxed
     _found: list[FoundLine] = field(factory=list)
-    _read: int = 0
 
     def in_file(self) -> Findings:
         """Search the one file that is the start, ignored by git or not."""
-        if is_secret(self.start):
-            raise ToolFailedError(f"{self.start} may hold secrets, so it is not searched; read_file asks first.")
-        folder, name = os.path.split(self.start)
-        with opened_folder(folder) as folder_fd:
-            data = read_searchable(folder_fd, name)
-        if data is None:
-            raise ToolFailedError(
-                f"{self.start} is binary, too large or closed to us, so it was not searched. Try run_command."
-            )
-        complete = self._take(self.start, data)
-        return Findings(tuple(self._found), 1, complete)
+        complete = self._search(self.start, _read_one(self.start, "searched", FILE_LIMIT_BYTES))
+        return Findings(tuple(self._found), complete)
 
     def in_tree(self, ripgrep: str | None) -> Findings:
         """Search below the folder, with ripgrep where its path is given."""
         rules = IgnoreRules(self.start, self.root, self.hidden)
-        with opened_start(self.start) as folder_fd:
-            if ripgrep is not None:
-                try:
-                    return self._in_candidates(ripgrep, rules)
-                except RipgrepUnusableError:
-                    self._found.clear()
-            return self._in_walk(rules, folder_fd)
-
-    def _in_walk(self, rules: IgnoreRules, folder_fd: int) -> Findings:
         walk = TreeWalk(rules, self.stop)
-        for entry in walk.below(self.start, folder_fd, recursive=True):
-            if entry.is_file and self._wants(entry.path) and not self._search(entry):
-                return Findings(tuple(self._found), self._read, complete=False)
-        return Findings(tuple(self._found), self._read, walk.complete)
+        with opened_start(self.start) as folder_fd:
+            picked = self._picked(ripgrep, rules)
+            every = walk.below(self.start, folder_fd, recursive=True)
+            entries = (each for each in every if each.is_file) if picked is None else _opened(picked.paths)
+            complete = True
+            for entry in entries:
+                if not self._wants(entry.path) or (picked is not None and rules.ignores_below(entry.path)):
+                    continue
+                data = read_searchable(entry.folder_fd, entry.name)
+                if data is not None and not self._search(entry.path, data):
+                    complete = False
+                    break
+        known = walk.complete if picked is None else picked.complete
+        return Findings(tuple(self._found), complete and known)
 
-    def _in_candidates(self, ripgrep: str, rules: IgnoreRules) -> Findings:
-        picked = candidates(ripgrep, self.sought, self.start, rules, self.stop, self.look)
-        complete = picked.complete
-        for path in picked.paths:
-            if self.stop.raised:
-                complete = False
-            elif is_inside(path, (self.start,)) and self._wants(path) and not rules.ignores_below(path):
-                complete = self._search_path(path) and complete
-            if not complete:
-                break
-        return Findings(tuple(self._found), picked.searched or self._read, complete)
-
-    def _search_path(self, path: str) -> bool:
-        folder, name = os.path.split(path)
+    def _picked(self, ripgrep: str | None, rules: IgnoreRules) -> Candidates | None:
+        if ripgrep is None:
+            return None
         try:
-            with opened_folder(folder) as folder_fd:
-                return self._search(Entry(folder, name, folder_fd))
-        except OSError:  # gone, or replaced by a link
-            return True
+            return candidates(ripgrep, self.sought, self.start, rules, self.stop, self.look)
+        except RipgrepUnusableError:
+            return None
 
     def _wants(self, path: str) -> bool:
-        return self.glob.takes(path[len(self.start.rstrip("/")) + 1 :]) and not is_secret(path)
+        below = is_inside(path, (self.start,))
+        return below and self.glob.takes(path[len(self.start.rstrip("/")) + 1 :]) and not is_secret(path)
 
-    def _search(self, entry: Entry) -> bool:
+    def _search(self, path: str, data: bytes) -> bool:
         """Search one file; False where there were more lines than the limit."""
-        data = read_searchable(entry.folder_fd, entry.name)
-        if data is None:
-            return True
-        self._read += 1
-        return self._take(entry.path, data)
-
-    def _take(self, path: str, data: bytes) -> bool:
         for line in self.needle.lines_of(shown(path), data, self.stop):
             if len(self._found) >= self.limit:
                 return False
@@ -119,6 +95,24 @@ class TreeSearch:
             if self.sought.files_only:
                 break
         return not self.stop.raised
+
+
+def _opened(paths: Iterable[str]) -> Iterator[Entry]:
+    for path in paths:
+        folder, name = os.path.split(path)
+        with suppress(OSError), opened_folder(folder) as folder_fd:  # gone, or replaced by a link
+            yield Entry(folder, name, folder_fd)
+
+
+def _read_one(path: str, done: str, limit_bytes: int) -> bytes:
+    if is_secret(path):
+        raise ToolFailedError(f"{path} may hold secrets, so it was not {done}; read_file asks first.")
+    folder, name = os.path.split(path)
+    with opened_folder(folder) as folder_fd:
+        data = read_searchable(folder_fd, name, limit_bytes)
+    if data is None:
+        raise ToolFailedError(f"{path} is binary, too large or closed to us, so it was not {done}. Try grep -an.")
+    return data
 
 
 TIME_LIMIT_S = 10.0
@@ -173,8 +167,6 @@ class LocalFileTree(FileTree):
 
     async def outline(self, path: str, *, limit: int) -> Outlines:
         start = await self._inside(path)
-        if is_secret(start):
-            raise ToolFailedError(f"{start} may hold secrets, so it is not outlined; read_file asks first.")
         return await self._in_thread(lambda stop: self._outline(start, limit, stop))
 
     async def _inside(self, path: str) -> str:
@@ -215,12 +207,7 @@ class LocalFileTree(FileTree):
             with opened_start(start) as folder_fd:
                 files = tuple(_outermost(walk, walk.below(start, folder_fd, recursive=True), limit))
             return Outlines(files, walk.complete)
-        folder, name = os.path.split(start)
-        with opened_folder(folder) as folder_fd:
-            source = read_searchable(folder_fd, name, SOURCE_LIMIT_BYTES)
-        if source is None:
-            raise ToolFailedError(f"{start} is binary, too large or closed to us. Try search_text or run_command.")
-        found = definitions(start, source, stop)
+        found = definitions(start, _read_one(start, "outlined", SOURCE_LIMIT_BYTES), stop)
         return Outlines(((shown(start), found[:limit]),), complete=len(found) <= limit)
 
     def _roots(self) -> tuple[str, ...]:

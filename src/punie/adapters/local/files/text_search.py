@@ -161,10 +161,9 @@ _READ_OTHERWISE = (
 
 @frozen
 class Candidates:
-    """Absolute paths in path order, the number of files searched (0: unknown), and whether all were searched."""
+    """Absolute paths in path order, and whether all files were searched."""
 
     paths: tuple[str, ...]
-    searched: int
     complete: bool
 
 
@@ -252,8 +251,7 @@ def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bo
 
 def _understood(output: bytes, *, complete: bool) -> Candidates:
     *paths, summary = output.split(b"\0")
-    searched = re.search(rb"(\d+) files? searched", summary)
-    if complete and searched is None:  # it prints a summary at the end of every search
+    if complete and b" searched" not in summary:  # it prints a summary at the end of every search
         raise RipgrepUnusableError("it gave no summary")
     found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
-    return Candidates(tuple(found), int(searched[1]) if searched else 0, complete)
+    return Candidates(tuple(found), complete)

@@ -157,7 +157,7 @@ def _read_bytes(path: str) -> bytes:
     if len(data) > READ_LIMIT_BYTES:
         raise ToolFailedError(
             f"{path} is too large to read: {max(size, len(data))} bytes, the limit is {READ_LIMIT_BYTES}. "
-            "Use run_command to pick out a part (sed -n 1,100p), or search_text to find lines."
+            "Use run_command to pick out a part (sed -n 1,100p) or to find lines (grep -n)."
         )
     return data
 

@@ -59,9 +59,7 @@ async def carry_out(files: ServedFiles, changes: list[FileChange]) -> None:
     """
     for change in changes:
         require_unchanged(change.path, change.before, await text_or_none(files.workspace, change.path))
-    if len(changes) == 1 and changes[0].after is not None:
-        await files.workspace.write_text(changes[0].path, changes[0].after)
-    elif files.disk is not None and not files.decoded_elsewhere:
+    if files.disk is not None and not files.decoded_elsewhere:
         await files.disk.change({change.path: change.after for change in changes})
     else:
         await _one_by_one(files, changes)

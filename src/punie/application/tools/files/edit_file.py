@@ -9,7 +9,7 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.files.changing import FileChange, checked
-from punie.application.tools.files.file_memory import ServedFiles, path_of, text_or_none
+from punie.application.tools.files.file_memory import ServedFiles, path_of, relative, text_or_none
 from punie.application.tools.files.nearest import nearest
 from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
 from punie.application.tools.files.patching import apply_hunks
@@ -94,10 +94,10 @@ class EditFile(BuiltInTool):
             for patch in patches:
                 await plan.patch(patch, where)
         else:
-            await plan.edit(path_of(context), text_argument(arguments, "path"), list(_edits(arguments)))
+            await plan.edit(path_of(context), text_argument(arguments, "path") or "", list(_edits(arguments)))
         changes = plan.done()
         diffs = tuple(Diff(change.path, change.before, change.after or "") for change in changes)
-        said, structured = _told(changes, text_argument(arguments, "path") or "")
+        said, structured = _told(changes, context.cwd)
 
         async def effect(_progress: CallProgress) -> ToolResult:
             async with self.files.memory.alone(*(change.path for change in changes)):
@@ -123,11 +123,12 @@ class _Plan:
         unseen = self.files.memory.unseen(path, change.before or "")
         text = change.before or ""
         for number, edit in enumerate(edits, 1):
+            there = f"{shown} as the edits before it leave it" if number > 1 else shown
             try:
-                text, count = edit.applied(text, shown, once=unseen is not None)
+                text, count = edit.applied(text, there, once=unseen is not None)
             except ToolFailedError as error:
-                which = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-                raise self._refusal(change, f"{which}{error}", unseen) from None
+                said = f"edit {number} of {len(edits)}: {error}\nNothing was written." if len(edits) > 1 else str(error)
+                raise self._refusal(change, said, unseen) from None
             change = evolve(change, after=text, what="replaced", count=change.count + count)
         self._keep(change, unseen)
 
@@ -289,10 +290,9 @@ def _uniform_windows(text: str) -> bool:
     return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
-def _told(changes: list[FileChange], shown: str) -> tuple[str, dict[str, object]]:
+def _told(changes: list[FileChange], cwd: str) -> tuple[str, dict[str, object]]:
     """The words and the structure of the result."""
-    first = changes[0]
+    said = "Successfully edited " + ", ".join(f"{relative(one.path, cwd)} ({one.said})" for one in changes)
     if len(changes) == 1:
-        return f"Successfully edited {shown or first.path} ({first.said})", {"path": first.path, **first.counted}
-    files = [{"path": change.path, "change": change.what, **change.counted} for change in changes]
-    return "Successfully edited " + ", ".join(f"{one.path} ({one.said})" for one in changes), {"files": files}
+        return said, {"path": changes[0].path, **changes[0].counted}
+    return said, {"files": [{"path": one.path, "change": one.what, **one.counted} for one in changes]}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from difflib import SequenceMatcher
-from itertools import accumulate
+from itertools import product
 
-SCANNED_CHARS = 20_000_000
-"""Characters that are looked through in all: the longer the file, the fewer words are looked for."""
-
-KEYS = 60
-"""Words of the text that are looked for in the file, the longest ones first."""
+SCANNED_CHARS = 4_000_000
+"""Characters of the file whose words are looked at; of the rest only whole lines are."""
 
 COMMON = 100
 """A word or line that occurs more often than this says nothing about the place."""
@@ -36,7 +32,7 @@ def nearest(text: str, wanted: str) -> str:
     while len(sought) > 1 and not sought[-1].strip():
         sought.pop()
     lines = text.split("\n")
-    at = _best(text, lines, sought)
+    at = _best(lines, sought)
     if at is None:
         return _NOTHING
     first = max(0, at - _SLACK)
@@ -52,39 +48,31 @@ def nearest(text: str, wanted: str) -> str:
     return f"The nearest text is at line {first + number} (- as given, + as in the file):\n{body}"
 
 
-def _best(text: str, lines: list[str], sought: list[str]) -> int | None:
-    """The index of the line at which most of the rare lines, or else words, agree that the text should begin."""
+def _best(lines: list[str], sought: list[str]) -> int | None:
+    """The index of the line at which most of the rare lines and words agree that the text should begin."""
+    wanted = _lines_by_key(sought, {key for line in sought for key in _keys(line)})
     votes: Counter[int] = Counter()
-    wanted = {key: j for j, line in enumerate(sought) if (key := line.strip())}
-    same: dict[str, list[int]] = {}
-    for at, line in enumerate(lines):
-        if (key := line.strip()) in wanted:
-            same.setdefault(key, []).append(at)
-    for key, hits in same.items():
-        _vote(votes, key, wanted[key], hits)
-    if not votes:
-        begins = [0, *accumulate(len(line) + 1 for line in lines)]
-        words = {(word, j) for j, line in enumerate(sought) for word in _WORD.findall(line)}
-        keys = min(KEYS, max(2, SCANNED_CHARS // (len(text) or 1)))
-        for word, j in sorted(words, key=lambda found: (-len(found[0]), found))[:keys]:
-            _vote(votes, word, j, [bisect_right(begins, hit) - 1 for hit in _hits(text, word)])
+    for key, hits in _lines_by_key(lines, wanted.keys()).items():
+        for at, place in product(hits, wanted[key]) if len(hits) <= COMMON else ():
+            votes[at - place] += len(key) * 1_000 // len(hits)
     if not votes:
         return None
     return max(0, max(votes, key=lambda at: (2 * votes[at] + votes.get(at - 1, 0) + votes.get(at + 1, 0), -at)))
 
 
-def _vote(votes: Counter[int], key: str, j: int, hits: list[int]) -> None:
-    for line in set(hits if len(hits) <= COMMON else ()):
-        votes[line - j] += len(key) * 1_000 // len(hits)
+def _lines_by_key(lines: list[str], keys: AbstractSet[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    left = SCANNED_CHARS
+    for at, line in enumerate(lines):
+        left -= len(line)
+        for key in keys & (_keys(line) if left > 0 else {line.strip()}):
+            found.setdefault(key, []).append(at)
+    return found
 
 
-def _hits(text: str, key: str) -> Iterator[int]:
-    at = text.find(key)
-    for _ in range(COMMON + 1):
-        if at < 0:
-            return
-        yield at
-        at = text.find(key, at + 1)
+def _keys(line: str) -> set[str]:
+    """The line itself and its words."""
+    return {line.strip(), *_WORD.findall(line)} - {""}
 
 
 def _compared(sought: list[str], there: list[str]) -> tuple[int, list[str]]:

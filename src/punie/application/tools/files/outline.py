@@ -41,7 +41,7 @@ class Outline(PlainTool):
         files = [(relative(path, context.cwd), definitions) for path, definitions in found.files]
         lines: list[str] = []
         for path, definitions in files:
-            lines.append(path)
+            lines += [path] if definitions else []
             lines += [
                 f"{'  ' * each.depth}  {each.line_1based}-{each.end_line_1based} {each.text}" for each in definitions
             ]
@@ -60,5 +60,5 @@ class Outline(PlainTool):
             ],
             "complete": found.complete,
         }  # fmt: skip
-        text = "\n".join(lines) or "No definitions: no source file whose language has a grammar here."
+        text = "\n".join(lines) or "No definitions. Python, JavaScript, TypeScript, Go, Rust, Java and C are looked at."
         return ToolResult.success(text + note, structured=structured)

@@ -18,7 +18,9 @@ _SENT_AS_WINDOWS = re.compile(r"^(?:@@|\*\*\* )[^\n]*\r$", re.MULTILINE)
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: *(\S.*?)\s*$")
 _MOVE = re.compile(r"(?:\*\*\* Move to:|rename to) *(\S.*?)\s*$")
 _RENAMED = re.compile(r"rename from (\S.*?)\s*$")
-_NAME = re.compile(r"(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]+)")
+_PREFIX = re.compile(r"[abciow]/")
+"""Of a name in a patch of git's: the letter of the side, which git can be told to choose by what it compares."""
+
 _BETWEEN = re.compile(
     r"@@|\*\*\* |```|diff |[Ii]ndex[: ]|===|(?:old|new|deleted)(?: file)? mode |(?:dis)?similarity |rename |copy "
 )
@@ -55,11 +57,6 @@ class Hunk:
     def old(self) -> list[str]:
         """The lines that have to be there."""
         return [text for sign, text in self.lines if sign != "+"]
-
-    @property
-    def new(self) -> list[str]:
-        """The lines that are there afterwards, with the context as the patch has it."""
-        return [text for sign, text in self.lines if sign != "-"]
 
 
 @define
@@ -101,7 +98,7 @@ class _Reader:
             if line.startswith("@@"):
                 self._hunk(line)
             elif self._names_file(self.at):
-                self._begin(*(_NAME.match(text) for text in self.lines[self.at : self.at + 2]))
+                self._begin(*_names(*self.lines[self.at : self.at + 2]))
             elif self._plain and line[0] in _BODY and line.strip():
                 self._body(None, None)
             else:
@@ -112,8 +109,7 @@ class _Reader:
     def _names_file(self, at: int) -> bool:
         return self.lines[at].startswith("--- ") and at + 1 < len(self.lines) and self.lines[at + 1].startswith("+++ ")
 
-    def _begin(self, before: re.Match[str] | None, after: re.Match[str] | None) -> None:
-        old, new = ("" if found is None else found[1].strip() for found in (before, after))
+    def _begin(self, old: str, new: str) -> None:
         action = Action.ADD if old == _NONE else Action.DELETE if new == _NONE else Action.UPDATE
         renamed = self.files and not self.files[-1].hunks and self.files[-1].moved_to
         if not renamed:
@@ -122,12 +118,12 @@ class _Reader:
 
     def _between(self, line: str) -> None:
         if found := _FILE.match(line):
-            self.files.append(FilePatch(found[2], Action(found[1])))
+            self.files.append(FilePatch(_path(found[2]), Action(found[1])))
             self._plain = True
         elif found := _RENAMED.match(line):
-            self.files.append(FilePatch(found[1]))
+            self.files.append(FilePatch(_path(found[1])))
         elif self.files and (found := _MOVE.match(line)):
-            self.files[-1].moved_to = found[1]
+            self.files[-1].moved_to = _path(found[1])
         elif line.startswith(_END_OF_FILE) and self.files and self.files[-1].hunks:
             self.files[-1].hunks[-1] = evolve(self.files[-1].hunks[-1], at_end=True)
         elif self.files and (self.files[-1].hunks or self._plain) and line.strip() and not _BETWEEN.match(line):
@@ -195,6 +191,21 @@ class _Reader:
         """Whether the next file begins here: its two lines could be a removed and an added one as well."""
         follows = self.lines[at + 2 : at + 3]
         return self._names_file(at) and (not follows or follows[0].startswith("@@"))
+
+
+def _path(name: str) -> str:
+    """The path of a file; models write those of Windows for any system."""
+    return name.strip().replace("\\", "/")
+
+
+def _names(before: str, after: str) -> tuple[str, str]:
+    """The names in the two lines that begin a file, without prefixes; `a/` and `b/` are always taken for such."""
+    old, new = (_path(line[4:].partition("\t")[0]) for line in (before, after))
+    by_side = old[:1] != new[:1] and old[1:] == new[1:]
+    first, second = (
+        name[2:] if name[:2] in {"a/", "b/"} or (by_side and _PREFIX.match(name)) else name for name in (old, new)
+    )
+    return first, second
 
 
 def _signed(raw: list[str]) -> Iterator[tuple[str, str]]:

@@ -7,22 +7,14 @@ applies diffs to repositories.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from attrs import define, field
 
 from punie.application.tools.files.nearest import nearest
-from punie.application.tools.files.patch_reading import Hunk, lines_of, parse_patch
+from punie.application.tools.files.patch_reading import Hunk, lines_of
 from punie.domain.errors import ToolFailedError
 
 CLEARLY = 3
 """The number in a header chooses a place where the next one is more than this many times as far away."""
-
-
-def apply_patch(text: str, patch: str) -> tuple[str, int]:
-    """As `apply_hunks` for the patch of one file, with the number of its hunks."""
-    (file,) = parse_patch(patch)
-    return apply_hunks(text, file.hunks), len(file.hunks)
 
 
 def apply_hunks(text: str, hunks: list[Hunk], *, hints: bool = True) -> str:
@@ -110,25 +102,19 @@ class _Places:
 
     def _place(self, hunk: Hunk) -> int:
         old = hunk.old
-        found = list(self._found(self.lines, old)) or list(self._found(self.bare, [line.rstrip() for line in old]))
-        if not found:
-            said = nearest("".join(self.lines), "".join(old))
-            raise ToolFailedError(f"Hunk {hunk.number} of the patch does not fit. {said}")
+        found = _found(self.lines, old) or _found(self.bare, [line.rstrip() for line in old])
+        free = [
+            at for at in found if all(at + len(old) <= one or at >= one + len(other.old) for one, other in self._taken)
+        ]
+        if not free:
+            there = (
+                "fits only where another hunk changes the same lines; make one hunk of the two."
+                if found
+                else (f"does not fit. {nearest(''.join(self.lines), ''.join(old))}")
+            )
+            raise ToolFailedError(f"Hunk {hunk.number} of the patch {there}")
         ended = self._taken[-1][0] + len(self._taken[-1][1].old) if self._taken else 0
-        return self._choice(hunk, [at for at in found if at >= ended] or found)
-
-    def _found(self, lines: list[str], old: list[str]) -> Iterator[int]:
-        """Every place of those lines that no hunk has taken."""
-        at, last = 0, len(lines) - len(old)
-        while at <= last:
-            try:
-                at = lines.index(old[0], at, last + 1)
-            except ValueError:
-                return
-            free = all(at + len(old) <= one or at >= one + len(hunk.old) for one, hunk in self._taken)
-            if free and lines[at : at + len(old)] == old:
-                yield at
-            at += 1
+        return self._choice(hunk, [at for at in free if at >= ended] or free)
 
     def _choice(self, hunk: Hunk, found: list[int]) -> int:
         """The one place, or the one that the hints name. Raises `ToolFailedError` where they leave a choice."""
@@ -165,6 +151,12 @@ class _Places:
         depth = _depth(self.bare[start])
         ends = (at for at in range(start + 1, stop) if self.bare[at] and _depth(self.bare[at]) <= depth)
         return next(ends, stop)
+
+
+def _found(lines: list[str], wanted: list[str]) -> list[int]:
+    """Every place of those lines."""
+    size = len(wanted)
+    return [at for at, line in enumerate(lines) if line == wanted[0] and lines[at : at + size] == wanted]
 
 
 def _depth(line: str) -> int:

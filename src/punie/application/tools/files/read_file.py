@@ -185,6 +185,8 @@ async def _of_client(workspace: Workspace, path: str, span: _Span) -> _Lines:
     line = None if span.first == 1 and span.last is not None else span.first
     limit = None if span.last is None else span.last - span.first + 1
     lines = lines_of(await workspace.read_text(path, line_1based=line, limit_lines=limit))
+    if not lines and span.first > 1:
+        raise ToolFailedError(f"{path} has no line {span.first}. Ask for an earlier one.")
     if limit is not None and len(lines) > limit:  # some clients give the whole file whatever they are asked
         return _Lines(lines, 1, len(lines))
     ends_here = bool(lines) and (limit is None or len(lines) < limit)

@@ -86,7 +86,7 @@ class SearchText(BuiltInTool):
             shown = "\n".join(files if sought.files_only else _blocks(found, context.cwd))
             count = len(found.lines)
             note = "" if found.complete else f"\n[only the first {count}; narrow the search with path or glob]"
-            nothing = f"No line {'matches' if sought.regex else 'contains'} {text!r} ({found.files_read} files read)."
+            nothing = f"No line {'matches' if sought.regex else 'contains'} {text!r}."
             told = {"files": files} if sought.files_only else {"matches": matches}
             return ToolResult.success((shown or nothing) + note, structured={**told, "complete": found.complete})
 

@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.acp.v2 import updates
 from punie.adapters.acp.v2.updates import encode_diff, git_patch
-from punie.application.tools.files.patching import apply_patch
+from punie.application.tools.files.patch_reading import parse_patch
+from punie.application.tools.files.patching import apply_hunks
 from punie.domain.values.content import Diff
+from punie.mechanics import line_diff
 
 texts = st.lists(
     st.sampled_from(["a", "b", "", "c\r", "\x0b", "\u2028", "--- x", "+++ y", "@@ z"]), max_size=12
 ).flatmap(lambda lines: st.sampled_from(["\n".join(lines), "".join(f"{line}\n" for line in lines)]))
+
+
+def apply_patch(text: str, patch: str) -> tuple[str, int]:
+    (file,) = parse_patch(patch)
+    return apply_hunks(text, file.hunks), len(file.hunks)
 
 
 @given(texts, texts)
@@ -28,7 +34,7 @@ def test_the_patch_applied_to_the_old_text_gives_the_new_one(old: str, new: str)
 @given(texts, texts)
 def test_a_patch_too_large_to_work_out_replaces_the_whole(old: str, new: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(updates, "DIFF_LINES", -1)
+        patch.setattr(line_diff, "LINE_LIMIT", -1)
         text = git_patch(Diff("/p/a", old, new))
     if old or new:
         assert apply_patch(old, text)[0] == new

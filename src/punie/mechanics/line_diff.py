@@ -1,0 +1,60 @@
+"""The hunks of a unified diff of two texts, worked out here in bounded time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+
+LINE_LIMIT = 10_000
+"""Lines compared with each other; difflib's time grows with their square."""
+
+PAIRS_LIMIT = 6_000_000
+"""Equal pairs of lines among them, which it goes through."""
+
+_AROUND = 3
+_NO_NEWLINE = "\n\\ No newline at end of file\n"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text with their ends, as git counts them: only a newline ends a line."""
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+
+
+def hunks(old: list[str], new: list[str]) -> str:
+    """The hunks with three lines around each change; a part that is too large to compare is replaced as a whole."""
+    # Only the part that differs is compared; the numbers in the headers count what is before it.
+    first = max(0, _same(old, new) - _AROUND)
+    last = max(0, _same(old[first:][::-1], new[first:][::-1]) - _AROUND)
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    return "".join(_shown(group, old, new, first) for group in _groups(old, new))
+
+
+def _groups(old: list[str], new: list[str]) -> Iterator[list[tuple[str, int, int, int, int]]]:
+    news = Counter(new)
+    pairs = sum(times * news[line] for line, times in Counter(old).items())
+    if max(len(old), len(new)) > LINE_LIMIT or pairs > PAIRS_LIMIT:
+        return iter([[("replace", 0, len(old), 0, len(new))]])
+    return iter(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_AROUND))
+
+
+def _shown(group: list[tuple[str, int, int, int, int]], old: list[str], new: list[str], first: int) -> str:
+    (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+    shown = [f"@@ -{_range(i1 + first, i2 - i1)} +{_range(j1 + first, j2 - j1)} @@\n"]
+    for tag, i1, i2, j1, j2 in group:
+        kept = tag == "equal"
+        shown += [(" " if kept else "-") + line for line in old[i1:i2]]
+        shown += [] if kept else [f"+{line}" for line in new[j1:j2]]
+    return "".join(line if line.endswith("\n") else line + _NO_NEWLINE for line in shown)
+
+
+def _range(start: int, count: int) -> str:
+    """Lines of a hunk's header, from `start`, which is counted from 0."""
+    return str(start + 1) if count == 1 else f"{start + (count > 0)},{count}"
+
+
+def _same(old: list[str], new: list[str]) -> int:
+    """The number of lines that both begin with."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))
