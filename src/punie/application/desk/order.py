@@ -17,7 +17,12 @@ class Place:
     """The place of one call in its message; lives as long as the call. An unknown tool only looks: it cannot run."""
 
     tool: ToolDescriptor | None
-    done: anyio.Event = field(factory=anyio.Event, init=False)
+    done: anyio.Event | None = field(default=None, init=False)
+
+    def ending(self) -> anyio.Event:
+        """The event of the call's end, made by the first call that waits for it."""
+        self.done = self.done or anyio.Event()
+        return self.done
 
     @property
     def looks(self) -> bool:
@@ -50,10 +55,12 @@ class MessageOrder:
 
     async def turn_of(self, place: Place) -> bool:
         """Wait for the calls before it, as far as it must; returns whether there was one to wait for."""
+        if self._places[0] is place:
+            return False
         before = self._places[: self._places.index(place)]
         ahead = [other for other in before if not (other.looks and place.looks)]
-        for other in ahead:
-            await other.done.wait()
+        for done in [other.ending() for other in ahead]:  # all of them now: some may end during the first wait
+            await done.wait()
         return bool(ahead)
 
     def refusal(self, place: Place) -> ToolResult | None:
@@ -72,4 +79,5 @@ class MessageOrder:
         undone = result.outcome in {ToolOutcome.FAILED, ToolOutcome.CANCELLED}
         if undone and place.tool is not None and edits_files(place.tool):
             self._failed = self._failed or place.tool.name
-        place.done.set()
+        if place.done is not None:
+            place.done.set()

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from attrs import asdict, field, frozen
+from attrs import field, fields, frozen
 
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.values.display import one_line
@@ -148,9 +148,13 @@ class Seal:
         return Seal(count, key.hex())
 
 
+_FIELDS = tuple(each.name for each in fields(DecisionRecord))
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def canonical(record: DecisionRecord) -> str:
     """The record as JSON: keys sorted, no spaces, ASCII only."""
-    return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
+    return _encode({name: getattr(record, name) for name in _FIELDS})
 
 
 def chain_hash(previous: str, text: str) -> str:

@@ -82,9 +82,12 @@ def camel(values: Mapping[str, object]) -> dict[str, object]:
     return {re.sub("_(.)", lambda found: found[1].upper(), name): value for name, value in values.items()}
 
 
+_encode = json.JSONEncoder(default=dict, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+
 def json_text(value: JsonValue) -> str:
     """The value as compact JSON with sorted keys: equal values give equal text."""
-    return json.dumps(value, default=dict, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return _encode(value)
 
 
 def utf8_size(text: str) -> int:
