@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import frozen
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.test_disclosure import SEARCH, SLOTS, through
-from tests.fakes.sixty_tools import sixty_entries
+from tests.e2e.test_disclosure_of_servers import ALL_SIX, WANTED, WISH, configured
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -19,6 +22,7 @@ LONG_S = 240.0
 REQUESTS = 50
 FULL_AT = 30
 ASKED = "Write the summary from which you go on"
+SUMMARY = "Slots were looked for."
 WIRES = {
     "chat": ("openai-chat:stub", {}),
     "responses": ("openai:gpt-5", {}),
@@ -26,35 +30,42 @@ WIRES = {
     "chat of the agents engine": ("openai-chat:stub", {"PUNIE_ENGINE": "openai-agents"}),
     "anthropic": ("anthropic:claude-haiku-4-5", {"PUNIE_TOOLS_DISCLOSURE": "lines"}),
 }
+BOUND = re.compile(rb'"max(?:_completion|_output)?_tokens":\d+,?')
+"""The bound of an answer's length: that of a summary is its own, and no provider's cache goes by it."""
 
 
-def packed(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+@frozen
+class Sent:
+    """The bytes of a request: before its conversation, each message of it, and what follows it; without the bound."""
+
+    head: bytes
+    messages: list[bytes]
+    tail: bytes
+
+    @property
+    def beginning(self) -> bytes:
+        """All up to the last message."""
+        return self.head + b",".join(self.messages[:-1])
+
+    @property
+    def all(self) -> bytes:
+        return self.head + b",".join(self.messages) + self.tail
 
 
-def beginning(request: Recorded) -> bytes:
-    """The bytes of a request up to its last message."""
+def sent(request: Recorded) -> Sent:
     key = "messages" if "messages" in request.body else "input"
-    whole = request.raw.decode()
-    conversation = packed(request.messages)
-    assert f'"{key}":{conversation}' in whole, "the conversation is written as it is compared"
-    head = whole[: whole.index(f'"{key}":')]
-    return f'{head}"{key}":{packed(request.messages[:-1])[:-1]}'.encode()
-
-
-def beside(request: Recorded) -> dict[str, Any]:
-    """Instructions, tools and settings: all but the conversation and the bound of a summary's length."""
-    left_out = {"messages", "input", "max_tokens", "max_completion_tokens", "max_output_tokens"}
-    return {key: value for key, value in request.body.items() if key not in left_out}
+    messages = [json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode() for one in request.messages]
+    head, tail = request.raw.split(f'"{key}":['.encode() + b",".join(messages) + b"]")
+    return Sent(BOUND.sub(b"", head) + f'"{key}":['.encode(), messages, b"]" + BOUND.sub(b"", tail))
 
 
 def step(path: str, number: int) -> Reply:
     calls = [
-        Call(SEARCH, {"query": "when are Ann and Bob both free"}),
-        Call(*through("agenda_find_free_slots", **SLOTS)),
+        Call(SEARCH, WISH),
+        Call(*through(WANTED, **SLOTS)),
         Call("read_file", {"path": path}),
-        Call("chat_add_reaction", {"channel": "c", "message_id": "m", "emoji": "+1"}),
-        Call(*through("browser_navigate", wrong=True)),
+        Call("chat__add_reaction", {"channel": "c", "message_id": "m", "emoji": "+1"}),
+        Call(*through("browser__navigate", wrong=True)),
     ]
     if number == REQUESTS:
         return Reply(text=["Done."])
@@ -65,38 +76,46 @@ def step(path: str, number: int) -> Reply:
 
 @pytest.mark.parametrize("wire", WIRES)
 async def test_each_of_fifty_requests_begins_with_the_one_before_and_the_tools_are_equal(
-    spawn_ide: Spawn, project: Path, wire: str
+    spawn: Spawn, project: Path, tmp_path: Path, wire: str
 ) -> None:
+    """Sixty tools of six MCP servers over stdio. The one break is where the summary takes the place of what was said.
+
+    No result is long enough to be put away, which would be another break.
+    """
     model, more = WIRES[wire]
     (project / "notes.txt").write_text("notes\n" * 40, "utf-8")
+    configured(tmp_path / "home", project, ALL_SIX, listed=True)
     played = 0
 
     def play(request: Recorded) -> Reply:
         nonlocal played
-        if ASKED in packed(request.messages[-1]):
-            return Reply(text=["Slots were looked for."])
+        if ASKED in str(request.messages[-1]):
+            return Reply(text=[SUMMARY])
         played += 1
         return step(str(project / "notes.txt"), played)
 
     with StubOpenAI([play] * (REQUESTS + 5)) as stub:
         env = {**stub.environment(), **stub.anthropic_environment(), "PUNIE_CONTEXT_TOKENS": "12000", **more}
-        async with spawn_ide(model=model, env=env) as ide:
+        async with spawn(model=model, env=env) as ide:
             ide.person.always("allow_once")
-            ide.catalogue.offer(*sixty_entries(), extends=True)
             turn = await ide.prompt(await ide.open(project), "Look for slots.", timeout_s=LONG_S)
-            assert turn.text.endswith("Done.")
-            assert len(ide.catalogue.calls) >= REQUESTS // 5
         requests = stub.requests
+    assert turn.text.endswith("Done.")
+    assert sum("called [" in card.text for card in turn.cards) >= REQUESTS // 10, "the servers were reached"
     assert played == REQUESTS
-    summaries = [number for number, request in enumerate(requests) if ASKED in packed(request.messages[-1])]
-    assert len(summaries) == 1, "the turn outgrew the context once"
-    assert all(beside(request) == beside(requests[0]) for request in requests)
-    broken = [
-        number
-        for number in range(1, len(requests))
-        if not requests[number].raw.startswith(beginning(requests[number - 1]))
+    (asked,) = (place for place, one in enumerate(requests) if ASKED in str(one.messages[-1]))
+    bytes_sent = [sent(one) for one in requests]
+    first = bytes_sent[0]
+    assert all((one.head, one.tail) == (first.head, first.tail) for one in bytes_sent), "tools and settings"
+    before, summary, after = bytes_sent[asked - 1 : asked + 2]
+    assert before.all.startswith(summary.beginning), "the summary is asked on the beginning of the request before it"
+    assert len(summary.messages) > 20
+    breaks = [
+        place
+        for place, (one, other) in enumerate(pairwise(bytes_sent), 1)
+        if place != asked and not other.all.startswith(one.beginning)
     ]
-    assert set(broken) <= {summaries[0], summaries[0] + 1}, "only what is asked shorter begins otherwise"
-    asked = requests[summaries[0]]
-    shared = len(asked.messages) - 1
-    assert asked.messages[:shared] == requests[summaries[0] - 1].messages[:shared]
+    assert breaks == [asked + 1]
+    assert SUMMARY.encode() in b"".join(after.messages)
+    assert len(after.messages) < len(before.messages)
+    assert before.messages[-2] in after.messages, "what is kept is as it was"
