@@ -53,7 +53,7 @@ class Story:
     dice: random.Random = field(init=False)
     turns: list[tuple[str, list[Reply]]] = field(factory=list, init=False)
     results: dict[str, ToolResult] = field(factory=dict[str, ToolResult], init=False)
-    found: dict[str, str] = field(factory=dict[str, str], init=False)
+    found: dict[str | None, str] = field(factory=dict[str | None, str], init=False)
     checklist: dict[str, list[str]] = field(factory=dict[str, list[str]], init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Story:
         output = f"{lines}1 failed, {tests} passed\n[exit code {number + 1}]"
         calls.append(self._call("run_command", output, command=command))
         if number % 2:
-            denied = f"Denied: run `git push {name}`: a person said no. Nothing was done."
+            denied = f"Permission denied to run git push {name}: a person said no. Nothing was done."
             calls.append(self._call("run_command", ToolResult.denied(denied), command=f"git push {name}"))
             self._keep("denials", rf"(?i)denied.*git push {name}")
         self._keep("ends", rf"{re.escape(command)}.*exit code {number + 1}")
@@ -144,7 +144,7 @@ def extract(record: str) -> str:
             told.append(f"{path}:{marked[1]} raises")
         elif line.startswith("[exit code"):
             told.append(f"{command} ended with {line}")
-        elif line.startswith("USER: ") or any(word in line for word in ("Decision:", "Denied:", "Found:")):
+        elif line.startswith("USER: ") or any(word in line for word in ("Decision:", "denied to", "Found:")):
             told.append(line[:300])
         elif hit := re.match(r"(?:RESULT of search_text \(success\): )?(src/\S+:\d+): ", line):
             told.append(hit[1])

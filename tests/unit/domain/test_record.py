@@ -8,6 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.domain.model.record import NOTED, NOTES_CHARS, MadeCall, Piece, noted, record_chars, within, written_out
+from punie.domain.session.situation import Situation
+
+
+DENIED = "Permission denied to run git push: no. Nothing was done."
+NEWS = Situation(("mode: auto",)).news(Situation(("mode: ask",)))
 
 
 def call(tool: str, result: str | None, outcome: str = "success", **arguments: object) -> MadeCall:
@@ -66,7 +71,8 @@ def test_the_list_names_files_lines_commands_ends_searches_and_denials() -> None
         piece(
             call("run_command", "FAILED\n[exit code 1]", command="pytest -q"),
             call("run_command", "ok\n[exit code 0]", command="pytest -q"),
-            call("run_command", "run git push: no. Nothing was done.", command="git push"),
+            call("run_command", DENIED, command="git push"),
+            call("edit_file", f"{DENIED} restore_file undoes a file.", path="a.py", old_text="x", new_text="y"),
             call("python_tests", "12 passed in 3 s", paths=["tests"]),
             call("update_plan", "ok"),
         ),
@@ -81,7 +87,8 @@ def test_the_list_names_files_lines_commands_ends_searches_and_denials() -> None
         "- changed d.kt",
         "- changed e.py",
         "- ran pytest -q -> exit code 1; exit code 0",
-        "- denied run_command git push -> run git push: no. Nothing was done.",
+        f"- denied run_command git push -> {DENIED}",
+        f"- denied edit_file a.py -> {DENIED} restore_file undoes a file.",
         "- ran python_tests tests -> 12 passed in 3 s",
     ]
 
@@ -105,3 +112,18 @@ def test_arguments_that_are_no_object_and_calls_without_results_are_recorded_as_
     odd = piece(MadeCall("edit_file", "[1"), MadeCall("edit_file", '"x"', None))
     assert written_out([odd], 1_000) == 'CALL edit_file: [1\n\nCALL edit_file: "x"'
     assert noted([odd], 1_000) == ""
+
+
+def test_a_note_on_the_surroundings_is_in_no_record_and_hides_no_denial() -> None:
+    """A summary must not keep it as a wish of the user's: after the summary the model is told anew what holds."""
+    said = piece(
+        call("run_command", f"{DENIED}\n\n{NEWS}", command="git push"),
+        call("python_tests", f"12 passed\n\n{NEWS}", path="tests"),
+        text=f"USER: {NEWS}\ngo on",
+    )
+    record = written_out([said])
+    assert record.startswith("USER: go on\n\nCALL run_command")
+    assert "[Punie" not in record
+    assert noted([said], 999).splitlines()[1:] == [
+        f"- denied run_command git push -> {DENIED}", "- ran python_tests tests -> 12 passed",
+    ]  # fmt: skip

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import inf
 from typing import Final, cast
 
-from attrs import define, frozen
+from attrs import define, field, frozen
+from attrs.converters import optional
 
-from punie.domain.model.text import read_arguments
+from punie.domain.model.text import NOTE_OPENING, read_arguments
 from punie.domain.values.display import one_line
 
 NOTED: Final = "Calls until here, as Punie noted them:"
@@ -28,7 +30,6 @@ INPUT_CHARS_PER_TOKEN: Final = 2.5
 TALK_WEIGHT: Final = 4
 """A message has that many times the share of a result, since the decisions are in messages."""
 
-_UNBOUNDED = 10**12
 _LEFT_OUT = "\n[... {count} characters are left out here ...]\n"
 _CHANGES = re.compile("edit|write|patch|replace|create|delete|remove|rename|move|restore|insert", re.IGNORECASE)
 _CHECKS = re.compile("test|lint|types|check|build|commit", re.IGNORECASE)
@@ -38,7 +39,13 @@ _IN_PATCH = re.compile(r"^(?:\+\+\+ (?:b/)?|\*\*\* (?:Update|Add|Delete) File: )
 _PLACE = re.compile(r"^(\S+?:\d+)(?=[:\s-])", re.MULTILINE)
 _LINES = re.compile(r"\A\[lines ([\d, -]*\d)")
 _END = re.compile(r"\[(exit code -?\d+|ended by [^\]\n]+|still running)")
-_DENIED = "Nothing was done."
+_DENIED = re.compile(r"\APermission denied to .*Nothing was done\.", re.DOTALL)
+_NEWS = re.compile(rf"{re.escape(NOTE_OPENING)}[^\n]*\]\n?")
+
+
+def _without_news(text: str) -> str:
+    """The text without notes on the surroundings, which are no word of the user's, and are told again if they hold."""
+    return _NEWS.sub("", text)
 
 
 @define(slots=False)
@@ -47,7 +54,7 @@ class MadeCall:
 
     tool: str
     arguments: str
-    result: str | None = None
+    result: str | None = field(default=None, converter=optional(_without_news))
     outcome: str = "success"
 
     @cached_property
@@ -59,34 +66,40 @@ class MadeCall:
             return name, _object(given.get("arguments"))
         return self.tool, given
 
+    def _texts(self, names: re.Pattern[str]) -> Iterable[str]:
+        """The texts of the arguments with such names, which are one each or a list of them."""
+        for name, value in self._given[1].items():
+            many = cast("list[object]", value) if isinstance(value, list) else [value]
+            yield from (one for one in many if isinstance(one, str) and names.search(name))
+
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths that the arguments name, by the arguments' names."""
-        given = self._given[1]
-        named = [text for name, value in given.items() if _PATH_NAMES.search(name) for text in _texts(value)]
-        patch = given.get("patch")
-        return tuple(dict.fromkeys([*named, *(_IN_PATCH.findall(patch) if isinstance(patch, str) else ())]))
+        patch = str(self._given[1].get("patch"))
+        return tuple(dict.fromkeys([*self._texts(_PATH_NAMES), *_IN_PATCH.findall(patch)]))
+
+    @property
+    def _failed(self) -> str:
+        """Whether the call "failed" or was "denied"; empty where it was made."""
+        return "failed" if self.outcome == "failed" else "denied" if _DENIED.match(self.result or "") else ""
 
     @property
     def changed(self) -> tuple[str, ...]:
         """The paths of a call that changed files; none for others and for one that did not work."""
-        worked = self.outcome != "failed" and _DENIED not in (self.result or "")[-200:]
-        return self.paths if worked and _CHANGES.search(self._given[0]) else ()
+        return self.paths if _CHANGES.search(self._given[0]) and not self._failed else ()
 
     @property
     def note(self) -> tuple[str, str]:
         """The deed of the call with its object, and a detail; both empty for a call that needs no note."""
         tool, given = self._given
-        result, paths = self.result or "", ", ".join(self.paths)
-        queries = [text for name, value in given.items() if _QUERY_NAMES.search(name) for text in _texts(value)]
+        result, paths, queries = self.result or "", ", ".join(self.paths), ", ".join(self._texts(_QUERY_NAMES))
         command = given.get("command")
-        what = command if isinstance(command, str) else " in ".join(filter(None, (", ".join(queries), paths)))
-        if self.outcome == "failed" or (len(result) < NOTE_CHARS * 5 and result.endswith(_DENIED)):
-            word = "failed" if self.outcome == "failed" else "denied"
-            return f"{word} {tool} {what}", result[: 2 * NOTE_CHARS]
+        what = command if isinstance(command, str) else " in ".join(filter(None, (queries, paths)))
+        if self._failed:
+            return f"{self._failed} {tool} {what}", result[: 2 * NOTE_CHARS]
         if isinstance(command, str) or _CHECKS.search(tool):
-            end = _END.findall(result) or [result.strip().rpartition("\n")[2]]
-            return f"ran {what if command else f'{tool} {what}'}", "" if end[-1].startswith(AWAY) else end[-1]
+            end = (_END.findall(result) or [result.strip().rpartition("\n")[2]])[-1]
+            return f"ran {what if command else f'{tool} {what}'}", "" if end.startswith(AWAY) else end
         if self.changed:
             return f"changed {paths}", ""
         if queries:
@@ -106,7 +119,7 @@ class Piece:
     """
 
     tokens: int
-    text: str
+    text: str = field(converter=_without_news)
     is_prompt: bool = False
     is_summary: bool = False
     away_tokens: int = 0
@@ -119,12 +132,12 @@ def record_chars(pieces: Sequence[Piece], first: int, taken_tokens: int, most_to
     The whole history takes `taken_tokens`: its record takes no more for each character than the history does.
     """
     old, all_of_it = (sum(piece.tokens for piece in some) for some in (pieces[:first], pieces))
-    whole = len(written_out(pieces[:first], _UNBOUNDED))
+    whole = len(written_out(pieces[:first]))
     fitting = whole * most_tokens * all_of_it // max(1, taken_tokens * old)
     return min(whole, max(fitting, int(most_tokens * INPUT_CHARS_PER_TOKEN)))  # a shorter one is then shorter indeed
 
 
-def written_out(pieces: Sequence[Piece], limit_chars: int) -> str:
+def written_out(pieces: Sequence[Piece], limit_chars: float = inf) -> str:
     """The record of these pieces for the model that summarises them, as long as the limit allows.
 
     Short texts are whole. The long ones share what is left, with head and tail: later ones and results about files
@@ -134,33 +147,29 @@ def written_out(pieces: Sequence[Piece], limit_chars: int) -> str:
     entries: list[tuple[str, str, float]] = []
     for place, piece in enumerate(pieces):
         weight = 1 + place / len(pieces)
-        entries.append(("", piece.text, weight * TALK_WEIGHT))
+        if piece.text:
+            entries.append(("", piece.text, weight * TALK_WEIGHT))
         for call in piece.calls:
             entries.append((f"CALL {call.tool}: ", call.arguments, weight))
             if call.result is not None:
                 about = 1 if changed.isdisjoint(call.paths) else 2
                 entries.append((f"RESULT of {call.tool} ({call.outcome}): ", call.result, weight * about))
-    entries = [entry for entry in entries if entry[0] or entry[1]]
     labels = sum(len(label) + 2 for label, _, _ in entries) - 2
-    shares = _shares([(len(text), weight) for _, text, weight in entries], max(0, limit_chars - labels))
-    told = (label + within(text, share) for (label, text, _), share in zip(entries, shares, strict=True))
-    return within("\n\n".join(told), limit_chars)
+    share = _share([(len(text), weight) for _, text, weight in entries], max(0, limit_chars - labels))
+    return within("\n\n".join(label + within(text, share * weight) for label, text, weight in entries), limit_chars)
 
 
-def _shares(entries: Sequence[tuple[int, float]], budget: int) -> list[int]:
-    """The characters of each of these sizes and weights that fit together; what a short one leaves is the others'."""
-    shares = [size for size, _ in entries]
-    if sum(shares) <= budget:
-        return shares
+def _share(entries: Sequence[tuple[int, float]], budget: float) -> float:
+    """The characters for each unit of weight with which entries of these sizes and weights take the budget.
+
+    What a short one leaves is the others'; infinite where all of them fit.
+    """
     weights = sum(weight for _, weight in entries)
-    for index in sorted(range(len(entries)), key=lambda place: entries[place][0] / entries[place][1]):
-        size, weight = entries[index]
-        share = int(budget * weight / weights)
-        if size > share:
-            shares[index] = max(0, share - len(_LEFT_OUT))  # the line that says so needs its place as well
-        budget -= min(size, share)
-        weights -= weight
-    return shares
+    for size, weight in sorted(entries, key=lambda entry: entry[0] / entry[1]):
+        if size * weights > budget * weight:
+            return budget / weights
+        budget, weights = budget - size, weights - weight
+    return inf
 
 
 def noted(pieces: Sequence[Piece], limit_chars: int) -> str:
@@ -189,19 +198,13 @@ def noted(pieces: Sequence[Piece], limit_chars: int) -> str:
     return "\n".join([NOTED, *(line for line in lines if line in kept)]) if kept else ""
 
 
-def within(text: str, limit_chars: int) -> str:
-    """The text with its middle left out where it is longer than the limit."""
+def within(text: str, limit_chars: float) -> str:
+    """The text with its middle left out where it is longer than the limit; a line says how much that is."""
     if len(text) <= limit_chars:
         return text
-    head = limit_chars // 3
-    tail = text[len(text) - (limit_chars - head) :]
-    return text[:head] + _LEFT_OUT.format(count=len(text) - limit_chars) + tail
-
-
-def _texts(value: object) -> list[str]:
-    """The texts of an argument that is one, or a list of them."""
-    many = cast("list[object]", value) if isinstance(value, list) else [value]
-    return [one for one in many if isinstance(one, str)]
+    kept = max(0, int(limit_chars) - len(_LEFT_OUT))  # the line needs its place as well
+    head = kept // 3
+    return text[:head] + _LEFT_OUT.format(count=len(text) - kept) + text[len(text) - (kept - head) :]
 
 
 def _object(value: object) -> dict[str, object]:

@@ -20,6 +20,9 @@ NO_PICTURE = "[an image whose data could not be read]"
 NO_ANSWER = "[No answer came of this.]"
 """The answer to a prompt that nothing came of, in a history: some providers take no two prompts in a row."""
 
+NOTE_OPENING = "[Punie: "
+"""The beginning of each note on a session's surroundings, of one line; a person's own words seldom begin so."""
+
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 
 

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
+from punie.domain.model.text import NOTE_OPENING
 from punie.domain.values.display import one_line
-
-NOTE_OPENING = "[Punie: "
-"""The beginning of each note; a person's own words seldom begin so."""
 
 NAMES_TOLD = 12
 """Tools that a note names; of more it gives the number."""
