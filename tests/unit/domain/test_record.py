@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from punie.domain.model.compaction import put_away
 from punie.domain.model.record import NOTED, NOTES_CHARS, MadeCall, Piece, noted, record_chars, within, written_out
 from punie.domain.session.situation import Situation
 
@@ -127,3 +128,11 @@ def test_a_note_on_the_surroundings_is_in_no_record_and_hides_no_denial() -> Non
     assert noted([said], 999).splitlines()[1:] == [
         f"- denied run_command git push -> {DENIED}", "- ran python_tests tests -> 12 passed",
     ]  # fmt: skip
+
+
+def test_a_result_that_is_put_away_keeps_how_it_ended_and_what_changed_in_mid_session() -> None:
+    ended = "[exit code 1]\n[the whole of it is in /tmp/punie-1/a.txt until the session ends; read_file reads it]"
+    away = put_away("run_command", f"{'x' * 9_000}\n{ended}\n\n{NEWS}").splitlines()
+    assert away[:2] == ["[exit code 1]", NEWS]
+    assert away[2].endswith("If it is still needed, read_file reads /tmp/punie-1/a.txt.]")
+    assert len(away) == 3

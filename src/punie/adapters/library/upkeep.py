@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Generic
+from typing import Final, Generic
 
 import anyio
 from attrs import define, evolve, field, frozen
 
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.compaction import (
-    KEPT_SHARE,
-    NOTES_SHARE,
-    SUMMARY_CHARS,
-    SUMMARY_LIMIT_S,
-    TELL_LIMIT_S,
-    TEXT_ONLY,
-    TRIES,
-    USUAL_TOKENS,
+    OF_A_RECORD,
+    OF_THE_CONVERSATION,
     CompactionOrder,
     CompactionStatus,
     Cut,
     away_before,
     cut_resting,
     cut_running,
-    record_prompt,
-    summary_instructions,
-    summary_question,
+    summary_order,
     summary_tokens,
 )
 from punie.domain.model.provider import failure, unusable_answer
@@ -46,6 +38,23 @@ from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, H, ModelLibrary, ToolDoor, Upkeep
 
+USUAL_TOKENS: Final = 100_000
+"""The size beyond which a conversation is too long where the context's length is not known."""
+
+KEPT_SHARE: Final = 4
+"""Of the size that is too much, one part in so many is kept as it is."""
+
+SUMMARY_CHARS: Final = 32_000
+SUMMARY_LIMIT_S: Final = 180.0
+TELL_LIMIT_S: Final = 1.0
+TRIES: Final = 3
+"""Requests for one summary: half of the record is sent where all of it is too long, and then half of that."""
+
+NOTES_SHARE: Final = 3
+"""Tokens of the size that is too much for each character of the list of calls, where the context is small."""
+
+TEXT_ONLY: Final = "No tool runs now. Answer with the summary alone, in text."
+
 
 @frozen
 class Asking:
@@ -56,30 +65,25 @@ class Asking:
 
 
 @define
-class _OnlyListed(ToolDoor):
-    """The tools of a conversation, none of which runs: a summary is asked with them, so that its prefix is the same."""
+class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
+    """The tools, the listener and the upkeep of a turn that writes a summary; lives as long as it.
+
+    It has the conversation's tools, so that its prefix is the same, and none of them runs. `text` is that of its last
+    answer.
+    """
 
     tools: ToolDoor
+    say: Callable[[str], Awaitable[None]]
+    text: str = ""
+    used: Usage = Usage()
+    shorter: H | None = None
+    _message: str | None = None
 
     async def offered(self) -> ToolCatalog:
         return await self.tools.offered()
 
     async def call(self, call: ToolCall) -> ToolResult:
         return ToolResult.failure(TEXT_ONLY)
-
-
-@define
-class _Aside(Generic[H]):
-    """The listener and the upkeep of a turn that writes a summary; lives as long as it.
-
-    `text` is that of its last answer.
-    """
-
-    say: Callable[[str], Awaitable[None]]
-    text: str = ""
-    used: Usage = Usage()
-    shorter: H | None = None
-    _message: str | None = None
 
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, TextDelta):
@@ -131,17 +135,12 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
 
         None where it stays.
         """
-        away = self._without_old_results(history)
+        before = away_before(self.library.pieces(history))
+        away = None if before is None else self.library.with_results_away(history, before)
+        self.shorter = away or self.shorter
         if self.above_tokens is None or self.library.tokens(away or history) <= self.above_tokens:
             return away
         return await self._unasked(away or history, self.above_tokens) or away
-
-    def _without_old_results(self, history: H) -> H | None:
-        before = away_before(self.library.pieces(history))
-        if before is None:
-            return None
-        self.shorter = self.library.with_results_away(history, before)
-        return self.shorter
 
     async def where_refused(self, history: H) -> H | None:
         """The shorter history of a running turn that the provider found too long: its context is smaller than that."""
@@ -192,23 +191,21 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     async def _summary(self, order: CompactionOrder, history: H, first: int, too_much: int) -> str:
         """The summary of the pieces before `first`. Raises `EngineError`."""
         pieces, most = self.library.pieces(history), summary_tokens(too_much)
-        old, limit_chars = pieces[:first], record_chars(pieces, first, self.library.tokens(history), too_much)
+        chars = record_chars(pieces, first, self.library.tokens(history), too_much)
         try:
             with anyio.fail_after(SUMMARY_LIMIT_S):
                 summary = await self._on_the_prefix(order, self.library.before(history, first), most)
-                if summary is not None:
-                    return summary
-                for attempt in range(TRIES - 1):
-                    try:
-                        return await self._asked(order, written_out(old, limit_chars >> attempt), most)
-                    except EngineError as error:
-                        if error.kind != EngineErrorKind.CONTEXT.value:
-                            raise
-                return await self._asked(order, written_out(old, limit_chars >> (TRIES - 1)), most)
+                for attempt in range(TRIES):
+                    if summary is None:
+                        record = written_out(pieces[:first], chars >> attempt)
+                        summary = await self._of_a_record(order, record, most, may_fail=attempt < TRIES - 1)
         except TimeoutError as error:
             name = self.library.place.name
             cause = f"{name} did not summarise the conversation within {SUMMARY_LIMIT_S:g} s."
             raise failure(EngineErrorKind.TIMEOUT, cause, "Try it again, or start anew.") from error
+        if summary is None or not summary.strip():
+            raise unusable_answer(self.library.place, "the summary is empty")
+        return summary[:SUMMARY_CHARS]
 
     async def _on_the_prefix(self, order: CompactionOrder, history: H | None, most: int) -> str | None:
         """The summary as one more answer of the conversation, whose beginning the provider still has in its cache.
@@ -218,40 +215,36 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         """
         if self.last is None or history is None:
             return None
-        library, aside = self.library, _Aside[H](partial(self._tell, order))
-        question = Prompt.of_text(summary_question(order.keep_in_mind, most))
+        library, aside = self.library, _Aside[H](self.last.tools, partial(self._tell, order))
+        question = Prompt.of_text(summary_order(OF_THE_CONVERSATION, order.keep_in_mind, most))
         limits = TurnLimits(max_requests=2, max_output_tokens=most)
         turn = evolve(self.last.turn, id=order.id, prompt=question, limits=limits)
-        asking = library.begin(history, turn, tools=_OnlyListed(self.last.tools), events=aside, upkeep=aside)
+        asking = library.begin(history, turn, tools=aside, events=aside, upkeep=aside)
         try:
             reason = await asking.work()
         except library.failures as error:
-            explained = library.explained(error)
-            if explained.kind == EngineErrorKind.CONTEXT.value:
-                return None
-            raise explained from error
+            return self._too_long(error, may_be=True)
         finally:
             if aside.used.requests:
                 await self.spent(aside.used)
-        whole = reason in {StopReason.END_TURN, StopReason.MAX_TOKENS}
-        return self._checked(aside.text if whole else "")
+        return aside.text if reason in {StopReason.END_TURN, StopReason.MAX_TOKENS} else ""
+
+    async def _of_a_record(self, order: CompactionOrder, record: str, most: int, *, may_fail: bool) -> str | None:
+        """The summary; None where the record is too long for the model, and it may be. Raises `EngineError`."""
+        library, tell = self.library, partial(self._tell, order)
+        asked, instructions = f"<record>\n{record}\n</record>", summary_order(OF_A_RECORD, order.keep_in_mind, most)
+        try:
+            summary, used = await library.ask(asked, instructions=instructions, max_tokens=most, say=tell)
+        except library.failures as error:
+            return self._too_long(error, may_be=may_fail)
+        await self.spent(used)
+        return summary
+
+    def _too_long(self, error: Exception, *, may_be: bool) -> None:
+        """Raises `EngineError`, unless a request may be too long, and was."""
+        explained = self.library.explained(error)
+        if not may_be or explained.kind != EngineErrorKind.CONTEXT.value:
+            raise explained from error
 
     async def _tell(self, order: CompactionOrder, piece: str) -> None:
         await self.events.emit(CompactionDelta(order.id, piece))  # a part of the compaction, not of the conversation
-
-    async def _asked(self, order: CompactionOrder, record: str, most: int) -> str:
-        library, tell = self.library, partial(self._tell, order)
-        instructions = summary_instructions(order.keep_in_mind, most)
-        try:
-            summary, used = await library.ask(
-                record_prompt(record), instructions=instructions, max_tokens=most, say=tell
-            )
-        except library.failures as error:
-            raise library.explained(error) from error
-        await self.spent(used)
-        return self._checked(summary)
-
-    def _checked(self, summary: str) -> str:
-        if not summary.strip():
-            raise unusable_answer(self.library.place, "the summary is empty")
-        return summary[:SUMMARY_CHARS]
