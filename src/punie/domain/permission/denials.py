@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from punie.domain.permission.decisions import Decision, PartDecision
@@ -14,11 +15,11 @@ PARTS_TOLD = 3
 
 _EDITING = ("mode:accept-edits", "mode:auto")
 _WAYS = (
-    (("mode:read-only",), "switch_mode", "asks for more than looking", {"": ""}),
-    (_EDITING, "restore_file", "undoes a file", {"git": "checkout restore reset revert clean"}),
-    (_EDITING, "edit_file", "changes a file", {"sed": "", "perl": "", "ed": "", "ex": "", "patch": "", "tee": ""}),
+    (("mode:read-only",), "switch_mode asks for more than looking.", ""),
+    (_EDITING, "restore_file undoes a file.", r"(?:\S*/)?git (?:checkout|restore|reset|revert|clean)(?!\S)"),
+    (_EDITING, "edit_file changes a file.", r"(?:\S*/)?(?:sed|perl|ed|ex|patch|tee)(?!\S)"),
 )
-"""The rules that deny, tools, what they do, and the programs (with their verbs, where only some count) they replace."""
+"""The rules that deny, a tool with what it does, and the commands that it replaces."""
 
 
 def denial(denied: str, decision: Decision, parts: tuple[CommandPart, ...], offers: Callable[[str], bool]) -> str:
@@ -30,31 +31,24 @@ def denial(denied: str, decision: Decision, parts: tuple[CommandPart, ...], offe
     first = next((one for one in blamed if (one.rule, one.reason) == (decision.rule, decision.reason)), None)
     if first is None or decision.reason not in denied:
         return f"{denied}. Nothing was done."
-    said = denied
     if len(decision.parts) > 1:
-        said = said.replace(decision.reason, f"{_shown(first)}: {decision.reason}", 1)
-        more = [f"also {_shown(one)}: {one.reason}" for one in blamed if one is not first]
-        said += "".join(f"; {words}" for words in dict.fromkeys(more[:PARTS_TOLD]))
-        free = dict.fromkeys(_shown(one) for one in decision.parts if one.verdict is Verdict.ALLOW)
-        if free:
-            said += f"; {', '.join([*free][:PARTS_TOLD])} would run by {'itself' if len(free) == 1 else 'themselves'}"
-    way = _way(first, next((part for part in parts if part.argv == first.argv), None), offers)
-    return f"{said}. Nothing was done.{way}"
+        denied = denied.replace(decision.reason, f"{_shown(first)}: {decision.reason}", 1)
+        more = dict.fromkeys(f"; also {_shown(one)}: {one.reason}" for one in blamed if one is not first)
+        free = dict.fromkeys(_shown(one) for one in decision.parts if one not in blamed)
+        runs = f"; {', '.join([*free][:PARTS_TOLD])} would run by {'itself' if len(free) == 1 else 'themselves'}"
+        denied += "".join([*more][:PARTS_TOLD]) + (runs if free else "")
+    in_doubt = any(part.argv == first.argv and not part.literal for part in parts)
+    return f"{denied}. Nothing was done.{_way(first, offers, in_doubt=in_doubt)}"
 
 
 def _shown(part: PartDecision) -> str:
     return f"`{one_line(' '.join(part.argv), PART_CHARS)}`"
 
 
-def _way(blamed: PartDecision, part: CommandPart | None, offers: Callable[[str], bool]) -> str:
+def _way(blamed: PartDecision, offers: Callable[[str], bool], *, in_doubt: bool) -> str:
     """The nearest way that is allowed; empty where none is known."""
-    if blamed.rule.startswith("rule:"):
-        return ""  # the same rule may be about other ways too
-    program, verb = (*blamed.argv, "", "")[:2]
-    for rules, tool, does, programs in _WAYS:
-        verbs = programs.get(program.rpartition("/")[2], programs.get(""))
-        if blamed.rule in rules and verbs is not None and (not verbs or verb in verbs.split()) and offers(tool):
-            return f" {tool} {does}."
-    if part is not None and not part.literal:
-        return " Find out first what its words become, and write them out."
-    return ""
+    for rules, way, replaced in _WAYS:
+        if blamed.rule in rules and re.match(replaced, " ".join(blamed.argv)) and offers(way.split()[0]):
+            return f" {way}"
+    denied_by_rule = blamed.rule.startswith("rule:")  # which may be about other ways too
+    return " Find out first what its words become, and write them out." if in_doubt and not denied_by_rule else ""
