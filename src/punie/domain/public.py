@@ -13,6 +13,8 @@ from punie.domain.model.compaction import PICTURE_TOKENS as PICTURE_TOKENS
 from punie.domain.model.compaction import TAKEN_IN as TAKEN_IN
 from punie.domain.model.compaction import CompactionOrder as CompactionOrder
 from punie.domain.model.compaction import CompactionStatus as CompactionStatus
+from punie.domain.model.compaction import MadeCall as MadeCall
+from punie.domain.model.compaction import Piece as Piece
 from punie.domain.model.compaction import away_tokens as away_tokens
 from punie.domain.model.compaction import put_away as put_away
 from punie.domain.model.compaction import told_summary as told_summary
@@ -27,8 +29,6 @@ from punie.domain.model.provider import needs_package as needs_package
 from punie.domain.model.provider import quoted as quoted
 from punie.domain.model.provider import sentence_in as sentence_in
 from punie.domain.model.provider import unusable_answer as unusable_answer
-from punie.domain.model.record import MadeCall as MadeCall
-from punie.domain.model.record import Piece as Piece
 from punie.domain.model.text import NO_ANSWER as NO_ANSWER
 from punie.domain.model.text import Attachment as Attachment
 from punie.domain.model.text import RetoldCall as RetoldCall

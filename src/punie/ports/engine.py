@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from punie.domain.errors import EngineError
-from punie.domain.model.compaction import CompactionOrder
+from punie.domain.model.compaction import CompactionOrder, Piece
 from punie.domain.model.provider import Effort, ModelPlace, ModelSettings
-from punie.domain.model.record import Piece
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.transcript import Transcript

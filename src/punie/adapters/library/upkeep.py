@@ -9,6 +9,7 @@ from typing import Final, Generic
 import anyio
 from attrs import define, evolve, field, frozen
 
+from punie.adapters.library.record import noted, record_chars, written_out
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.compaction import (
     OF_A_RECORD,
@@ -23,7 +24,6 @@ from punie.domain.model.compaction import (
     summary_tokens,
 )
 from punie.domain.model.provider import failure, unusable_answer
-from punie.domain.model.record import noted, record_chars, written_out
 from punie.domain.session.events import (
     CompactionChanged,
     CompactionDelta,

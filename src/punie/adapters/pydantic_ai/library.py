@@ -29,8 +29,8 @@ from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, starts_o
 from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, is_held_to_a_form, usage_of
 from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDesk, TurnDeps
 from punie.domain.errors import EngineError
+from punie.domain.model.compaction import Piece
 from punie.domain.model.provider import Effort, ModelSettings
-from punie.domain.model.record import Piece
 from punie.domain.model.text import encodable
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, Usage

@@ -28,11 +28,12 @@ from punie.domain.model.compaction import (
     OPENING,
     PICTURE_TOKENS,
     TAKEN_IN,
+    MadeCall,
+    Piece,
     away_tokens,
     put_away,
     told_summary,
 )
-from punie.domain.model.record import MadeCall, Piece
 
 Part: TypeAlias = ModelRequestPart | ModelResponsePart
 

@@ -13,7 +13,6 @@ from typing import Final
 
 from attrs import frozen
 
-from punie.domain.model.record import AWAY, Piece
 from punie.domain.model.text import NOTE_OPENING
 
 DEFAULT_SHARE = 0.8
@@ -28,6 +27,7 @@ SUMMARY_TOKENS: Final = 8_192
 SUMMARY_SHARE: Final = 5
 """Of the size that is too much, a summary takes one part in so many at most: beside the record it must fit as well."""
 
+AWAY: Final = "[An old result of "
 AWAY_CHARS: Final = 2_000
 """A result of at least this length may be put away; a shorter one costs less than reading it again."""
 
@@ -96,6 +96,33 @@ class Cut:
 
     first: int
     prompt: int | None = None
+
+
+@frozen
+class MadeCall:
+    """A call in a history. `arguments` are JSON, `result` is None where there is none, `outcome` for the record."""
+
+    tool: str
+    arguments: str
+    result: str | None = None
+    outcome: str = "success"
+
+
+@frozen
+class Piece:
+    """A part of a history that is never cut apart: a prompt, or an answer with the results of all its calls.
+
+    `tokens` is an estimate by its length; `text` is what was said in it, and `calls` are those of the answer, whole. A
+    piece that `is_summary` stands for what was cut off before: to summarise it alone gains nothing. `away_tokens` are
+    won where its large results are put away.
+    """
+
+    tokens: int
+    text: str
+    is_prompt: bool = False
+    is_summary: bool = False
+    away_tokens: int = 0
+    calls: tuple[MadeCall, ...] = ()
 
 
 _FILE = re.compile(r"\[(?:all of it|the whole of it)[^\n]* is in ([^\n]+) until the session ends; read_file reads it\]")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from punie.adapters.library.record import written_out
 from punie.domain.errors import UnreadableSnapshotError
 from punie.domain.model.compaction import OPENING, cut_resting, cut_running
-from punie.domain.model.record import written_out
 from punie.domain.model.text import NO_ANSWER
 from punie_openai_agents.history import (
     INTERRUPTED,

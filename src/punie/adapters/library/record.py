@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import Final, cast
+from typing import Final
 
-from attrs import define, field, frozen
-from attrs.converters import optional
+from attrs import define
 
+from punie.domain.model.compaction import AWAY, MadeCall, Piece
 from punie.domain.model.text import NOTE_OPENING, read_arguments
 from punie.domain.values.display import one_line
+from punie.domain.values.json_value import array_in, object_in
 
 NOTED: Final = "Calls until here, as Punie noted them:"
 NOTES_CHARS: Final = 6_000
@@ -20,7 +21,6 @@ NOTE_CHARS: Final = 200
 DETAILS: Final = 8
 """Details that are kept of one file, command or search: the latest."""
 
-AWAY: Final = "[An old result of "
 PLACES: Final = 4
 """Places that are kept of one search: the first."""
 
@@ -43,45 +43,41 @@ _DENIED = re.compile(r"\APermission denied to .*Nothing was done\.", re.DOTALL)
 _NEWS = re.compile(rf"{re.escape(NOTE_OPENING)}[^\n]*\]\n?")
 
 
-def _without_news(text: str) -> str:
-    """The text without notes on the surroundings, which are no word of the user's, and are told again if they hold."""
-    return _NEWS.sub("", text)
-
-
 @define(slots=False)
-class MadeCall:
-    """A call in a history. `arguments` are JSON, `result` is None where there is none, `outcome` for the record."""
+class _Told:
+    """A call as the record and the list tell of it; lives as long as they are written."""
 
-    tool: str
-    arguments: str
-    result: str | None = field(default=None, converter=optional(_without_news))
-    outcome: str = "success"
+    call: MadeCall
 
     @cached_property
-    def _given(self) -> tuple[str, dict[str, object]]:
-        """The tool and its arguments, also where the call went through `call_tool`."""
-        given = _object(read_arguments(self.arguments))
-        name = given.get("name")
-        if self.tool == "call_tool" and isinstance(name, str):
-            return name, _object(given.get("arguments"))
-        return self.tool, given
+    def result(self) -> str:
+        """The result without a note on the surroundings, which is told again where it holds."""
+        return _NEWS.sub("", self.call.result or "")
 
-    def _texts(self, names: re.Pattern[str]) -> Iterable[str]:
+    @cached_property
+    def _given(self) -> tuple[str, Mapping[str, object]]:
+        """The tool and its arguments, also where the call went through `call_tool`."""
+        given = object_in(read_arguments(self.call.arguments))
+        name = given.get("name")
+        if self.call.tool == "call_tool" and isinstance(name, str):
+            return name, object_in(given.get("arguments"))
+        return self.call.tool, given
+
+    def _texts(self, names: re.Pattern[str]) -> list[str]:
         """The texts of the arguments with such names, which are one each or a list of them."""
-        for name, value in self._given[1].items():
-            many = cast("list[object]", value) if isinstance(value, list) else [value]
-            yield from (one for one in many if isinstance(one, str) and names.search(name))
+        values = (value for name, value in self._given[1].items() if names.search(name))
+        return [text for value in values for text in array_in(value) or [value] if isinstance(text, str)]
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths that the arguments name, by the arguments' names."""
-        patch = str(self._given[1].get("patch"))
-        return tuple(dict.fromkeys([*self._texts(_PATH_NAMES), *_IN_PATCH.findall(patch)]))
+        in_patch = _IN_PATCH.findall(str(self._given[1].get("patch")))
+        return tuple(dict.fromkeys([*self._texts(_PATH_NAMES), *in_patch]))
 
     @property
     def _failed(self) -> str:
         """Whether the call "failed" or was "denied"; empty where it was made."""
-        return "failed" if self.outcome == "failed" else "denied" if _DENIED.match(self.result or "") else ""
+        return "failed" if self.call.outcome == "failed" else "denied" if _DENIED.match(self.result) else ""
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -92,7 +88,7 @@ class MadeCall:
     def note(self) -> tuple[str, str]:
         """The deed of the call with its object, and a detail; both empty for a call that needs no note."""
         tool, given = self._given
-        result, paths, queries = self.result or "", ", ".join(self.paths), ", ".join(self._texts(_QUERY_NAMES))
+        result, paths, queries = self.result, ", ".join(self.paths), ", ".join(self._texts(_QUERY_NAMES))
         command = given.get("command")
         what = command if isinstance(command, str) else " in ".join(filter(None, (queries, paths)))
         if self._failed:
@@ -107,23 +103,6 @@ class MadeCall:
         told = _LINES.match(result)
         asked = " ".join(f"{name} {value}" for name, value in given.items() if isinstance(value, int))
         return (f"read {paths}", f"lines {told[1]}" if told else asked) if paths else ("", "")
-
-
-@frozen
-class Piece:
-    """A part of a history that is never cut apart: a prompt, or an answer with the results of all its calls.
-
-    `tokens` is an estimate by its length; `text` is what was said in it, and `calls` are those of the answer, whole. A
-    piece that `is_summary` stands for what was cut off before: to summarise it alone gains nothing. `away_tokens` are
-    won where its large results are put away.
-    """
-
-    tokens: int
-    text: str = field(converter=_without_news)
-    is_prompt: bool = False
-    is_summary: bool = False
-    away_tokens: int = 0
-    calls: tuple[MadeCall, ...] = ()
 
 
 def record_chars(pieces: Sequence[Piece], first: int, taken_tokens: int, most_tokens: int) -> int:
@@ -143,17 +122,18 @@ def written_out(pieces: Sequence[Piece], limit_chars: float = inf) -> str:
     Short texts are whole. The long ones share what is left, with head and tail: later ones and results about files
     that were changed get more, and what was said gets most.
     """
-    changed = {path for piece in pieces for call in piece.calls for path in call.changed}
+    changed = {path for piece in pieces for call in piece.calls for path in _Told(call).changed}
     entries: list[tuple[str, str, float]] = []
     for place, piece in enumerate(pieces):
         weight = 1 + place / len(pieces)
         if piece.text:
-            entries.append(("", piece.text, weight * TALK_WEIGHT))
+            entries.append(("", _NEWS.sub("", piece.text), weight * TALK_WEIGHT))
         for call in piece.calls:
             entries.append((f"CALL {call.tool}: ", call.arguments, weight))
             if call.result is not None:
-                about = 1 if changed.isdisjoint(call.paths) else 2
-                entries.append((f"RESULT of {call.tool} ({call.outcome}): ", call.result, weight * about))
+                told = _Told(call)
+                about = 1 if changed.isdisjoint(told.paths) else 2
+                entries.append((f"RESULT of {call.tool} ({call.outcome}): ", told.result, weight * about))
     labels = sum(len(label) + 2 for label, _, _ in entries) - 2
     share = _share([(len(text), weight) for _, text, weight in entries], max(0, limit_chars - labels))
     return within("\n\n".join(label + within(text, share * weight) for label, text, weight in entries), limit_chars)
@@ -185,7 +165,7 @@ def noted(pieces: Sequence[Piece], limit_chars: int) -> str:
             head, _, details = line.removeprefix("- ").partition(" -> ")
             notes[head] = details.split("; ") if details else []
         for call in piece.calls:
-            head, detail = (one_line(text, NOTE_CHARS) for text in call.note)
+            head, detail = (one_line(text, NOTE_CHARS) for text in _Told(call).note)
             if head:
                 before = notes.pop(head, [])
                 notes[head] = [*(one for one in before if one != detail), *([detail] if detail else [])][-DETAILS:]
@@ -205,7 +185,3 @@ def within(text: str, limit_chars: float) -> str:
     kept = max(0, int(limit_chars) - len(_LEFT_OUT))  # the line needs its place as well
     head = kept // 3
     return text[:head] + _LEFT_OUT.format(count=len(text) - kept) + text[len(text) - (kept - head) :]
-
-
-def _object(value: object) -> dict[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
