@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 
 from punie.application.desk import repeats
-from punie.application.desk.repeats import Repeats
+from punie.application.desk.repeats import TurnState
 from punie.application.desk.turn_desk import TurnDesk
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.roles import Column, Role
@@ -153,7 +153,7 @@ async def test_a_line_put_in_and_taken_out_again_in_many_ways_is_not_stopped() -
 
 
 def test_the_memory_is_bounded() -> None:
-    seen = Repeats()
+    seen = TurnState()
     for number in range(3 * repeats.REMEMBERED):
         seen.told(None, (Diff("/a", str(number), str(number + 1)),), ToolResult.failure("x"))  # type: ignore[arg-type]
         seen._changed(Diff("/a", str(number), str(number + 1)))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import define, evolve, field
 
@@ -48,6 +47,12 @@ _INSTEAD = (
     "else, or tell the user what is in the way."
 )
 
+Call: TypeAlias = tuple[str, int]
+"""The name of a tool, and the hash of its arguments."""
+
+Change: TypeAlias = tuple[str, int, int]
+"""A path, and the hashes of its text before and after."""
+
 
 @define
 class _Seen:
@@ -60,43 +65,54 @@ class _Seen:
     looks: int = 1
 
 
-def _keep(known: OrderedDict[Any, Any], key: object, value: object) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    if len(known) > REMEMBERED:
-        known.popitem(last=False)
+class TurnOverError(Exception):
+    """The turn ended while one of its calls was on its way; the call must go no further."""
 
 
 @define
-class Repeats:
-    """The calls of a turn and the edits that came of them; lives as long as the turn, in bounded memory.
+class TurnState:
+    """The state that the calls of a turn share: whether it is over, and how often calls failed or were repeated.
 
-    A call that was not made before, or that changes something, is news, and the counting of all calls begins anew with
-    it. So tests may be run after each of many edits, and a file read again after a command. Calls of one message count
-    once, and those that a composed call makes not at all: a program may look as often as it likes.
+    Lives as long as the turn, in bounded memory. A success starts the count of failures anew: of every call where it
+    may have changed something, of the same call where it only looked. So a test run that fails after each of many edits
+    is no loop, and reading in between does not hide one.
+
+    For repeated calls a call that was not made before, or that changes something, is news, with which the counting of
+    all calls begins anew. So tests may be run after each of many edits, and a file read again after a command. Calls of
+    one message count once, and those that a composed call makes not at all: a program may look as often as it likes.
     """
 
+    closed: bool = field(default=False, init=False)
     _message: int = field(default=0, init=False)
     _news: int = field(default=0, init=False)
-    _seen: OrderedDict[tuple[str, int], _Seen] = field(factory=OrderedDict, init=False)
-    _changes: OrderedDict[tuple[str, int, int], int] = field(factory=OrderedDict, init=False)
+    _failures: dict[Call, int] = field(factory=dict[Call, int], init=False)
+    _seen: dict[Call, _Seen] = field(factory=dict[Call, _Seen], init=False)
+    _changes: dict[Change, int] = field(factory=dict[Change, int], init=False)
+
+    def check_open(self) -> None:
+        """Raises `TurnOverError` once the turn is over."""
+        if self.closed:
+            raise TurnOverError
 
     def begin(self) -> None:
         """A new message is about to be asked for."""
         self._message += 1
 
-    def refusal(self, request: CallRequest) -> ToolResult | None:
-        """The result of a call that is not run because it was made too often; None where it may run."""
-        seen = self._seen.get(_key(request))
-        if seen is None or seen.news != self._news:
-            return None
-        if seen.same < REPEATS_ALLOWED and seen.looks < LOOKS_ALLOWED:
+    def refusal(self, tool: str, arguments_json: str) -> ToolResult | None:
+        """The result of a call that is not run because it failed or was made too often; None where it may run."""
+        call = tool, hash(arguments_json)
+        failures, seen = self._failures.get(call, 0), self._seen.get(call)
+        if failures >= FAILURES_ALLOWED:
+            return ToolResult.failure(
+                f"Not run: this same call failed {failures} times in this turn, and nothing changed since. Read what "
+                "it said, then change the arguments, use another tool, or tell the user what is in the way.",
+                code="repeated_failure",
+            )
+        if seen is None or seen.news != self._news or (seen.same < REPEATS_ALLOWED and seen.looks < LOOKS_ALLOWED):
             return None
         made = f"gave the same result {seen.same} times" if seen.same > 1 else f"was made {seen.looks} times"
-        return ToolResult.failure(
-            f"Not run: this same call {made} in this turn, with nothing else in between. {_INSTEAD}",
-            code="repeated_call",
-        )
+        said = f"Not run: this same call {made} in this turn, with nothing else in between. {_INSTEAD}"
+        return ToolResult.failure(said, code="repeated_call")
 
     def refused_change(self, diffs: Iterable[Diff]) -> ToolResult | None:
         """The result of an edit that is not made because it was made and taken back too often; None where it may be."""
@@ -113,99 +129,59 @@ class Repeats:
         """The result of a call that was made, with a note for the model where it begins to go round in circles."""
         if not result.succeeded:
             return result
-        notes = [note for diff in diffs if (note := self._changed(diff)) is not None]
-        tool = request.tool.descriptor
-        looks = only_looks(tool)
+        tool, notes = request.tool.descriptor, [self._changed(diff) for diff in diffs]
         runs = tool.kind is ToolKind.EXECUTE and (
             tool.source is ToolSource.BUILT_IN or tool.roles.runs(request.arguments)
         )
-        if looks or runs:
-            notes += self._made(request, result, looks=looks)
+        if only_looks(tool) or runs:
+            notes.append(self._made(request, result.text, looks=only_looks(tool)))
         else:
             self._news += 1
-        return result if not notes else evolve(result, for_model="\n".join([result.text, *notes]))
-
-    def _changed(self, diff: Diff) -> str | None:
-        change, times = _change(diff), self._changes.get(_change(diff), 0) + 1
-        returned = times == 1 and any((path, was) == (diff.path, change[2]) for path, was, _ in self._changes)
-        _keep(self._changes, change, times)
-        if times == CHANGES_ALLOWED:
-            return f"[this change of {diff.path} was made {times} times now, and taken back in between: not again]"
-        return f"[{diff.path} is again as it was before an earlier edit of this turn]" if returned else None
-
-    def _made(self, request: CallRequest, result: ToolResult, *, looks: bool) -> Iterable[str]:
-        key, got = _key(request), hash(result.text if looks else _TIMES.sub("", result.text))
-        seen = self._seen.get(key)
-        if seen is None:
-            self._news += 1
-        if seen is None or seen.news != self._news:
-            _keep(self._seen, key, _Seen(got, self._news, self._message))
-        if seen is None or seen.news != self._news or seen.message == self._message:
-            return
-        seen.message = self._message
-        seen.same = seen.same + 1 if seen.result == got else 1
-        seen.result = got
-        seen.looks += looks or _WAITS.search(request.arguments_json) is not None
-        if seen.same == REPEATS_TOLD:
-            yield f"[the same result {seen.same} times in a row; this call will soon not be run. {_INSTEAD}]"
-        elif seen.looks == LOOKS_TOLD and seen.same < REPEATS_TOLD:
-            yield f"[the same look {seen.looks} times in this turn. {_INSTEAD}]"
-
-
-def _key(request: CallRequest) -> tuple[str, int]:
-    return request.call.name, hash(request.arguments_json)
-
-
-def _change(diff: Diff) -> tuple[str, int, int]:
-    return diff.path, hash(diff.old_text), hash(diff.new_text)
-
-
-class TurnOverError(Exception):
-    """The turn ended while one of its calls was on its way; the call must go no further."""
-
-
-@define
-class TurnState:
-    """The state that the calls of a turn share: whether the turn is over, and how often calls failed or were repeated.
-
-    Lives as long as the turn. A call is counted by its tool and arguments. A success starts the count of failures anew:
-    of every call where it may have changed something, of the same call where it only looked. So a test run that fails
-    after each of many edits is no loop, and reading in between does not hide one.
-    """
-
-    closed: bool = field(default=False, init=False)
-    repeats: Repeats = field(factory=Repeats, init=False)
-    _failures: dict[tuple[str, int], int] = field(factory=dict[tuple[str, int], int], init=False)
-
-    def check_open(self) -> None:
-        """Raises `TurnOverError` once the turn is over."""
-        if self.closed:
-            raise TurnOverError
-
-    def refusal(self, tool: str, arguments_json: str) -> ToolResult | None:
-        """The result of a call that is not run because it failed too often; None where the call may run."""
-        failures = self._failures.get((tool, hash(arguments_json)), 0)
-        if failures < FAILURES_ALLOWED:
-            return None
-        return ToolResult.failure(
-            f"Not run: this same call failed {failures} times in this turn, and nothing changed since. Read what it "
-            "said, then change the arguments, use another tool, or tell the user what is in the way.",
-            code="repeated_failure",
-        )
-
-    def refused(self, request: CallRequest) -> ToolResult | None:
-        """The result of a call that is not run because it failed or was repeated too often; None where it may run."""
-        return self.refusal(request.call.name, request.arguments_json) or self.repeats.refusal(request)
+        return evolve(result, for_model="\n".join([result.text, *filter(None, notes)])) if any(notes) else result
 
     def note(self, tool: str, kind: ToolKind, arguments_json: str, result: ToolResult) -> None:
         """Count the end of a call."""
-        key = (tool, hash(arguments_json))
-        match result.outcome:
-            case ToolOutcome.SUCCEEDED if kind in HARMLESS_KINDS:
-                self._failures.pop(key, None)
-            case ToolOutcome.SUCCEEDED:
-                self._failures.clear()
-            case ToolOutcome.FAILED | ToolOutcome.DENIED if result.code not in {*REPEATED, SKIPPED}:
-                self._failures[key] = self._failures.get(key, 0) + 1
-            case _:
-                pass
+        call = tool, hash(arguments_json)
+        if result.succeeded and kind in HARMLESS_KINDS:
+            self._failures.pop(call, None)
+        elif result.succeeded:
+            self._failures.clear()
+        elif result.outcome is not ToolOutcome.CANCELLED and result.code not in {*REPEATED, SKIPPED}:
+            _keep(self._failures, call, self._failures.get(call, 0) + 1)
+
+    def _changed(self, diff: Diff) -> str:
+        """The note on a change that is made too often, or that takes an earlier one back; empty for others."""
+        change = path, _, now = _change(diff)
+        times = self._changes.get(change, 0) + 1
+        returned = times == 1 and any((path, now) == (other, was) for other, was, _ in self._changes)
+        _keep(self._changes, change, times)
+        if times == CHANGES_ALLOWED:
+            return f"[this change of {path} was made {times} times now, and taken back in between: not again]"
+        return f"[{path} is again as it was before an earlier edit of this turn]" if returned else ""
+
+    def _made(self, request: CallRequest, text: str, *, looks: bool) -> str:
+        """The note on a call that is made too often; empty for others."""
+        call, got = (request.call.name, hash(request.arguments_json)), hash(text if looks else _TIMES.sub("", text))
+        seen = self._seen.get(call)
+        self._news += seen is None
+        if seen is None or seen.news != self._news:
+            _keep(self._seen, call, _Seen(got, self._news, self._message))
+        elif seen.message != self._message:
+            seen.message, seen.same, seen.result = self._message, seen.same + 1 if seen.result == got else 1, got
+            seen.looks += looks or _WAITS.search(request.arguments_json) is not None
+            if seen.same == REPEATS_TOLD:
+                return f"[the same result {seen.same} times in a row; this call will soon not be run. {_INSTEAD}]"
+            if seen.looks == LOOKS_TOLD and seen.same < REPEATS_TOLD:
+                return f"[the same look {seen.looks} times in this turn. {_INSTEAD}]"
+        return ""
+
+
+def _change(diff: Diff) -> Change:
+    return diff.path, hash(diff.old_text), hash(diff.new_text)
+
+
+def _keep(known: dict[Any, Any], key: object, value: object) -> None:
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]

@@ -75,7 +75,7 @@ class CallStages:
         turn.check_open()
         # Counted here, since a call before it in the message may have changed something.
         skipped = None if place is None else self.order.refusal(place)
-        refused = skipped or turn.refused(request)
+        refused = skipped or turn.refusal(request.call.name, request.arguments_json)
         if refused is not None:
             return refused
         request.check_arguments(desk.context.validator)
@@ -88,7 +88,7 @@ class CallStages:
         prepared = await judged.boxed().prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
         under_way.unhurried()
         turn.check_open()
-        swinging = turn.repeats.refused_change(prepared.diffs)
+        swinging = turn.refused_change(prepared.diffs)
         if swinging is not None:
             return swinging
         ruling = await self._ruling(judged, prepared)
@@ -100,7 +100,7 @@ class CallStages:
         if isinstance(result, Denied):
             return self._denial(judged, result)
         result = await _limited(desk.outputs, request, result)
-        return result if under_way.composition is not None else turn.repeats.told(request, prepared.diffs, result)
+        return result if under_way.composition is not None else turn.told(request, prepared.diffs, result)
 
     async def _announced(self) -> CallRequest:
         """Find the tool and show the card. Raises `ToldToModel` where there is no such tool, or it is disabled."""

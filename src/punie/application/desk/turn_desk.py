@@ -113,7 +113,7 @@ class TurnDesk(ToolDoor):
     async def offered(self) -> ToolCatalog:
         self.requests.begin()
         self._order.begin()
-        self._state.repeats.begin()
+        self._state.begin()
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
