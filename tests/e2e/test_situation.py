@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from punie.application.tools.own_tools import OWN_NAMES
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.test_kept_sessions import kill, load
 from tests.e2e.test_modes import switch
+from tests.fakes.tokens import count_tokens, missing_reason
 from tests.stub_openai import Call, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -134,3 +136,26 @@ async def test_a_denial_names_the_part_of_the_line_the_word_and_what_would_run(s
         assert "$(cat notes.txt)" in word
         assert "`cat notes.txt` would run by itself" in word
         assert word.endswith("Find out first what its words become, and write them out.")
+
+
+async def test_the_first_request_with_every_tool_that_a_session_offers_by_default_stays_small(
+    spawn: Spawn, project: Path
+):
+    """A client without methods for tools, which asks; a skill, a server that lists nothing, and a mode to leave."""
+    skill = project / ".agents/skills/greeting/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: greeting\ndescription: Greets.\n---\nSay hello.\n", "utf-8")
+    waiting = {"name": "waiting", "command": "/no/such/program", "args": [], "env": []}
+    caps = {"elicitation": {"form": {}}}
+    with StubOpenAI([Reply(text=["one"])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment(), args=("--mode", "read-only"), caps=caps) as ide:
+            await ide.initialize()
+            await ide.prompt(await ide.new_session(project, mcpServers=[waiting]), "hello")
+        first = stub.requests[0].body
+    assert {tool["function"]["name"] for tool in first["tools"]} == OWN_NAMES - {"run_code"}
+    if (reason := missing_reason()) is not None:
+        pytest.skip(reason)
+    written = json.dumps(first["tools"], ensure_ascii=False, separators=(",", ":"))
+    of_text, of_tools = count_tokens(system(first), written)
+    assert of_text <= 700
+    assert of_text + of_tools <= 2_600, "3,000 with run_code, and room for a project's facts"

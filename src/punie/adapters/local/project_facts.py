@@ -11,13 +11,13 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import cast
 
 import anyio.to_thread
 from attrs import frozen
 
+from punie.domain.values.json_value import object_in
 from punie.mechanics.files import read_path
 
 LIMIT_BYTES = 131_072
@@ -26,13 +26,14 @@ LIMIT_BYTES = 131_072
 COMMANDS_TOLD = 8
 
 _TASKS = ("test", "tests", "unittest", "check", "checks", "lint", "typecheck", "types", "verify")
-_TARGET = re.compile(rf"^({'|'.join(_TASKS)})[ \t]*:(?![=:])", re.MULTILINE)
-_RECIPE = re.compile(rf"^@?({'|'.join(_TASKS)})\b[^:=\n]{{0,200}}:(?!=)", re.MULTILINE)
-_TOOLS = {
-    "pytest": "pytest", "ruff": "ruff check", "mypy": "mypy .", "pyright": "pyright", "basedpyright": "basedpyright",
-    "ty": "ty check", "tox": "tox", "nox": "nox",
-}  # fmt: skip
-_SECTION = re.compile(rf"^\[tool\.({'|'.join(_TOOLS)})\b", re.MULTILINE)
+_TARGET = rf"^({'|'.join(_TASKS)})[ \t]*:(?![=:])"
+_RECIPE = rf"^@?({'|'.join(_TASKS)})\b[^:=\n]{{0,200}}:(?!=)"
+_SECTION = r"^\[tool\.(pytest|ruff|mypy|pyright|basedpyright|ty|tox|nox)\b"
+_FIRST = (("GNUmakefile makefile Makefile", _TARGET, "make {}"), ("justfile Justfile .justfile", _RECIPE, "just {}"))
+_LAST = (("tox.ini", r"\A(?s:.)", "tox"), ("noxfile.py", r"\A(?s:.)", "nox"), ("pyproject.toml", _SECTION, "{}"))
+"""Names of a file, of which the first counts, what is looked for in it, and the command that stands for each find."""
+
+_WHOLE = {"ruff": "ruff check", "mypy": "mypy .", "ty": "ty check"}
 _LOCKS = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
 _VERSION = re.compile(r"^version(?:_info)?[ \t]*=[ \t]*(3\.\d{1,3}(?:\.\d{1,3})?)", re.MULTILINE)
 _NUMBERED = re.compile(r"python(3\.\d{1,3})")
@@ -54,14 +55,10 @@ class LocalFacts:
         asks = "a person can be asked" if self.person else "no person can be asked, so what asks is denied"
         shell = os.path.realpath("/bin/sh")
         runs = f"/bin/sh is {Path(shell).name}" if os.path.exists(shell) else "no /bin/sh"
-        facts = [
-            f"questions: {asks}",
-            f"shell: {runs}",
-            f"platform: {platform.system()} {platform.machine()}",
-            f"Python: {_python(folder)}",
-        ]
-        commands = list(dict.fromkeys(_commands(folder)))[:COMMANDS_TOLD]
-        return (*facts, *([f"the project's checks, by its files: {', '.join(commands)}"] if commands else ()))
+        machine, python = f"{platform.system()} {platform.machine()}", _python(folder)
+        facts = f"questions: {asks}", f"shell: {runs}", f"platform: {machine}", f"Python: {python}"
+        checks = ", ".join(list(dict.fromkeys(_commands(folder)))[:COMMANDS_TOLD])
+        return (*facts, f"the project's checks, by its files: {checks}") if checks else facts
 
 
 def _python(folder: Path) -> str:
@@ -79,27 +76,26 @@ def _python(folder: Path) -> str:
 
 def _commands(folder: Path) -> Iterator[str]:
     """Commands that test or check the project, those that the project made for it first."""
-    makefile = next((text for name in ("GNUmakefile", "makefile", "Makefile") if (text := _text(folder / name))), "")
-    yield from (f"make {found[1]}" for found in _TARGET.finditer(makefile))
-    justfile = next((text for name in ("justfile", "Justfile", ".justfile") if (text := _text(folder / name))), "")
-    yield from (f"just {found[1]}" for found in _RECIPE.finditer(justfile))
+    yield from _found(folder, _FIRST)
     yield from _scripts(folder)
-    yield from (
-        program for program in ("tox", "nox") if _text(folder / {"tox": "tox.ini", "nox": "noxfile.py"}[program])
-    )
-    settings = _text(folder / "pyproject.toml")
-    yield from (_TOOLS[found[1]] for found in _SECTION.finditer(settings))
+    yield from _found(folder, _LAST)
+
+
+def _found(folder: Path, sources: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    for names, pattern, command in sources:
+        text = next((text for name in names.split() if (text := _text(folder / name))), "")
+        for found in re.finditer(pattern, text, re.MULTILINE):
+            told = command.format(found[found.lastindex or 0])
+            yield _WHOLE.get(told, told)
 
 
 def _scripts(folder: Path) -> Iterator[str]:
     try:
-        package: object = json.loads(_text(folder / "package.json") or "{}")
+        scripts = object_in(object_in(json.loads(_text(folder / "package.json") or "{}")).get("scripts"))
     except (ValueError, RecursionError):
         return
-    scripts = cast("dict[str, object]", package).get("scripts") if isinstance(package, dict) else None
-    if isinstance(scripts, dict):
-        runner = next((runner for lock, runner in _LOCKS.items() if (folder / lock).exists()), "npm")
-        yield from (f"{runner} run {task}" for task in _TASKS if task in scripts)
+    runner = next((runner for lock, runner in _LOCKS.items() if (folder / lock).exists()), "npm")
+    yield from (f"{runner} run {task}" for task in _TASKS if task in scripts)
 
 
 def _text(path: Path) -> str:
