@@ -88,10 +88,12 @@ async def test_a_conversation_that_outgrows_a_small_context_goes_on_from_its_sum
             assert len(request.raw) // 4 < 12_000
 
 
-async def test_a_long_conversation_is_announced_once_before_it_is_made_shorter(spawn: Spawn, project: Path) -> None:
+async def test_at_four_fifths_a_conversation_is_announced_once_before_it_is_made_shorter(
+    spawn: Spawn, project: Path
+) -> None:
     steps = [
-        Reply(text=["One."], usage=(5_000, 10)),
-        Reply(text=["Two."], usage=(9_700, 10)),
+        Reply(text=["One."], usage=(9_580, 10)),
+        Reply(text=["Two."], usage=(9_590, 10)),
         Reply(text=["A summary."], usage=(50, 5)),
         Reply(text=["Three."], usage=(1_000, 10)),
     ]
@@ -100,10 +102,10 @@ async def test_a_long_conversation_is_announced_once_before_it_is_made_shorter(s
         env = {**stub.environment(), "PUNIE_CONTEXT_TOKENS": "12000"}
         async with spawn(model=MODEL, env=env, caps=caps) as ide:
             session = await ide.open(project)
-            for prompt, notices in (("first", 0), ("second", 1), ("third", 1)):
-                await ide.prompt(session, f"{prompt} {LONG * 3}", timeout_s=START_S)
+            for prompt, notices in ((LONG * 6, 0), ("second", 1), ("third", 1)):
+                await ide.prompt(session, prompt, timeout_s=START_S)
                 kinds = [update["sessionUpdate"] for update in ide.log.updates(session)]
-                assert kinds.count("notice") == notices, prompt
+                assert kinds.count("notice") == notices, prompt[:9]
             assert kinds.index("notice") < kinds.index("compaction_update")
             (notice,) = (update for update in ide.log.updates(session) if update["sessionUpdate"] == "notice")
             assert notice["severity"] == "info"
