@@ -86,7 +86,7 @@ class _Told:
 
     @property
     def note(self) -> tuple[str, str]:
-        """The deed of the call with its object, and a detail; both empty for a call that needs no note."""
+        """The effect of the call with its object, and a detail; both empty for a call that needs no note."""
         tool, given = self._given
         result, paths, queries = self.result, ", ".join(self.paths), ", ".join(self._texts(_QUERY_NAMES))
         command = given.get("command")
@@ -142,7 +142,7 @@ def written_out(pieces: Sequence[Piece], limit_chars: float = inf) -> str:
 def _share(entries: Sequence[tuple[int, float]], budget: float) -> float:
     """The characters for each unit of weight with which entries of these sizes and weights take the budget.
 
-    What a short one leaves is the others'; infinite where all of them fit.
+    The rest of a short one's share is the others'; infinite where all of them fit.
     """
     weights = sum(weight for _, weight in entries)
     for size, weight in sorted(entries, key=lambda entry: entry[0] / entry[1]):
