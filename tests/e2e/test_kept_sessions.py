@@ -168,15 +168,22 @@ async def test_a_killed_process_lets_go_at_once_and_a_living_one_does_not(spawn:
 
 
 @pytest.mark.requirement("ACP session/delete")
-async def test_a_closed_session_is_free_for_others_and_a_deleted_one_is_gone(spawn: Spawn, project: Path):
-    async with spawn([text("one")], [text("two")]) as ide, spawn([text("one")], [text("two")]) as other:
+async def test_a_closed_session_is_free_for_others_and_a_deleted_one_is_gone(
+    spawn: Spawn, project: Path, tmp_path: Path
+):
+    script = [[call("write_file", path="new.txt", content="made\n")], [text("two")]]
+    async with spawn(*script) as ide, spawn(*script) as other:
+        ide.person.always("allow_once")
         session = await ide.open(project)
         await ide.prompt(session)
         await ide.request("session/close", {"sessionId": session})
         await other.initialize()
         await load(other, session, project, "session/resume")
         assert (await other.prompt(session)).text == "two"
+        histories = tmp_path / "home/punie/state/files"
+        assert (histories / session / "changes.jsonl").exists()
         await other.request("session/delete", {"sessionId": session})
+        assert list(histories.iterdir()) == [], "what the files held before is deleted with it"
         assert (await other.request("session/list", {}))["sessions"] == []
         for method in ("session/load", "session/resume", "session/delete", "session/fork"):
             assert (await refused(ide, method, session, project)).code == -32002

@@ -167,12 +167,18 @@ async def test_an_id_may_be_cut_as_long_as_one_session_alone_begins_so(tmp_path:
     assert len(answered(tmp_path, "list")) == 2, "nothing was deleted"
 
 
-async def test_a_deleted_session_is_gone(tmp_path: Path):
+async def test_a_deleted_session_is_gone_with_what_its_files_held_before(tmp_path: Path):
     await stored(tmp_path, A)
     await stored(tmp_path, B)
+    histories = tmp_path / "home/punie/state/files"
+    for session_id in (A, B):
+        (histories / session_id).mkdir(parents=True)
+        (histories / session_id / "changes.jsonl").write_text("{}\n")
     assert answered(tmp_path, "delete", "sess_aaaa1") == {"deleted": A}
+    assert [folder.name for folder in histories.iterdir()] == [B]
     assert "is deleted" in sessions(tmp_path, "delete", B).stdout
     assert answered(tmp_path, "list") == []
+    assert list(histories.iterdir()) == []
     assert sessions(tmp_path, "delete", B).returncode == 1
 
 

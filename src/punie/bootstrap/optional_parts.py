@@ -6,6 +6,7 @@ import importlib.util
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie import __version__
@@ -33,6 +34,15 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
 
     Raises `SettingsError` where the library for it is not installed.
     """
+    store = _store(environ, settings, log)
+    if settings.state_folder is not None:
+        from punie.adapters.local.files.file_history import forget_history
+
+        store.forget = partial(forget_history, settings.state_folder)
+    return store
+
+
+def _store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> KeptStore:
     from punie.adapters.local.machine import LocalClock, LocalProcessTable
 
     url = settings[SESSION_STORE]

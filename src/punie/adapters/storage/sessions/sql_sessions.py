@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
 import anyio.from_thread
+import anyio.to_thread
 
 from punie.adapters.storage.sessions import session_index
 from punie.adapters.storage.sessions.event_codec import encoded
@@ -81,6 +82,9 @@ class SqlSessions(ABC):
 
     leases_last: ClassVar[bool] = False
     """Whether a lease has to survive a crash of the database's machine, which would give its token again otherwise."""
+
+    forget: Callable[[str], object] | None = None
+    """Removes what this machine keeps of a deleted session outside the database; blocks, and never raises."""
 
     @abstractmethod
     def _now(self, database: Sql) -> float:
@@ -243,7 +247,10 @@ class SqlSessions(ABC):
                 database.run("DELETE FROM sessions WHERE id = ?", (key,))
             return found
 
-        return await self._lane.read(work, False)
+        found = await self._lane.read(work, False)
+        if found and self.forget is not None:
+            await anyio.to_thread.run_sync(self.forget, session_id)
+        return found
 
     # ------------------------------------------------------------ within one statement or transaction
 
