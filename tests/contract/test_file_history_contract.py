@@ -35,7 +35,7 @@ async def test_a_version_comes_back_whatever_it_was(make: Make, tmp_path: Path, 
         assert not os.path.lexists(path)
         left = await history.look(path)
         assert left.key == ABSENT
-        await history.record(FileChange("t", path, was.key, left.key, "tool", "x"), was, left)
+        await history.record(FileChange("t", path, was.key, left.key), was, left)
         found = await history.version(was.key)
         assert found == was
         await history.put(path, found)
@@ -51,7 +51,7 @@ async def test_another_process_finds_the_same_history_and_only_this_user_reads_i
     was = await history.look(str(file))
     file.write_text("two")
     left = await history.look(str(file))
-    change = FileChange("t", str(file), was.key, left.key, "command", "run_command")
+    change = FileChange("t", str(file), was.key, left.key)
     await history.record(change, was, left)
     other = make(str(folder))
     assert (await other.changes(), await other.version(was.key)) == ((change,), was)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from punie.domain.errors import ToolFailedError
-from punie.ports.workspace import Disk, FileStamp
+from punie.ports.workspace import Disk
 from tests.fakes.client import FakeClient
 
 
@@ -16,7 +16,6 @@ class FakeDisk(Disk):
     def __init__(self, client: FakeClient | None = None, fails: str = "") -> None:
         self.client = client or FakeClient()
         self.fails = fails
-        self.changed_at_s: dict[str, float] = {}
 
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
         return await self.client.read_text(path, line_1based=line_1based, limit_lines=limit_lines)
@@ -34,11 +33,6 @@ class FakeDisk(Disk):
             else:
                 await self.client.write_text(path, text)
 
-    async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
-        """A file changed before anybody looked, unless `changed_at_s` says otherwise."""
-        files = self.client.files
-        return {
-            path: FileStamp(self.changed_at_s.get(path, -math.inf), (hash(files[path]),))
-            for path in paths
-            if path in files
-        }
+    async def changed_at_s(self, path: str) -> float | None:
+        """A file changed before anybody looked."""
+        return -math.inf if path in self.client.files else None

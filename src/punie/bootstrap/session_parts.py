@@ -113,7 +113,7 @@ def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore,
     state = setup.settings.state_folder if setup.conversation.kept is not None else None
     history = LocalFileHistory(None if state is None else history_folder(state, setup.id))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
-    changes = SessionChanges(history, repository, guard, LocalClock(), reads_disk)
+    changes = SessionChanges(history, repository, guard, disk=workspace if reads_disk else None)
     return Services(
         {Workspace: workspace, Disk: workspace, FileTree: tree, Repository: repository, SessionChanges: changes}
     )
@@ -226,6 +226,7 @@ def assemble(
     return AssembleTools(
         setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties,
         edit_check=checks if reads_disk and setup.settings[CHECK_EDITS] else None,
+        memory=local.get(SessionChanges).memory,
     )  # fmt: skip
 
 

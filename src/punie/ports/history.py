@@ -41,21 +41,31 @@ class FileVersion:
         except UnicodeDecodeError:
             return None
 
+    def shown_as(self, text: str | None) -> FileVersion:
+        """The version with the text that a client shows, which its disk may not hold yet; with None, the version.
+
+        Line ends and a byte order mark, which clients leave out, do not count.
+        """
+        if text is None or self.key == OTHER or (self.text is not None and _plain(self.text) == _plain(text)):
+            return self
+        return FileVersion(self.mode or REGULAR | 0o644, text.encode("utf-8", "surrogatepass"))
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
 
 @frozen
 class FileChange:
     """One change of a file by the session: `was` and `left` are the keys of its versions before and after.
 
-    `by` is "tool" or "command", and `tool` the name of the tool. Where a change's `was` is not the `left` of the change
-    before it, somebody else changed the file in between.
+    Where a change's `was` is not the `left` of the change before it, somebody else changed the file in between.
     """
 
     turn: str
     path: str
     was: str
     left: str
-    by: str
-    tool: str
 
 
 @runtime_checkable
@@ -66,13 +76,11 @@ class FileHistory(Protocol):
     """
 
     @abstractmethod
-    async def look(self, path: str) -> FileVersion:
-        """The content of the absolute path now; a link at its end is not followed. Never raises."""
-        ...
+    async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
+        """The content of the absolute path now; a link at its end is not followed. Never raises.
 
-    @abstractmethod
-    async def written_s(self, path: str) -> float | None:
-        """When the file was last written, in seconds since the epoch; None where there is none. Never raises."""
+        A file larger than the limit, or than the history's own, comes without its content.
+        """
         ...
 
     @abstractmethod

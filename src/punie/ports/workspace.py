@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -36,14 +36,6 @@ class Workspace(Protocol):
         ...
 
 
-@frozen
-class FileStamp:
-    """The state of a file without its content: when it last changed, by the event loop's clock, and what tells so."""
-
-    changed_at_s: float
-    state: tuple[int, ...]
-
-
 @runtime_checkable
 class Disk(Workspace, Protocol):
     """The files of this machine, which also change several at once; lives as long as the session."""
@@ -58,8 +50,8 @@ class Disk(Workspace, Protocol):
         ...
 
     @abstractmethod
-    async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
-        """The stamps of those absolute paths that exist; equal stamps mean that the file was not changed."""
+    async def changed_at_s(self, path: str) -> float | None:
+        """When the content, name or mode last changed, by the event loop's clock; None where there is no such file."""
         ...
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import define, field
 
+from punie.adapters.local.files.file_history import LocalFileHistory
+from punie.application.tools.files.file_memory import FileMemory
 from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import Services
 from punie.application.tools.terminals.get_shell_info import ShellInfo
@@ -15,6 +17,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.session.prompt_files import Skill, SkillText
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.history import FileVersion
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import (
     Commit,
@@ -29,7 +32,10 @@ from punie.ports.workspace import (
     SkillShelf,
     Sought,
     Workspace,
+    WorkTree,
 )
+from tests.fakes.client import FakeClient
+from tests.fakes.disk import FakeDisk
 
 
 @define
@@ -63,6 +69,9 @@ class MadeUpRepository:
     changes: str = ""
     commits: tuple[Commit, ...] = ()
     asked: list[tuple[object, ...]] = field(factory=list)
+
+    async def work_tree(self) -> WorkTree:
+        raise ToolFailedError("There is no git repository here.")
 
     async def status(self) -> RepositoryStatus:
         if self.state is None:
@@ -156,7 +165,25 @@ SHELL = ShellInfo("a", "b", "c", "d", "e", "dash")
 def no_changes() -> SessionChanges:
     """The changes of a session that keeps none."""
     absent: Any = None
-    return SessionChanges(absent, absent, absent, absent, active=False)
+    return SessionChanges(absent, absent, absent)
+
+
+class ClientHistory(LocalFileHistory):
+    """Keeps everything in memory, and looks at the files of a fake client."""
+
+    def __init__(self, client: FakeClient) -> None:
+        super().__init__(None)
+        self.client = client
+
+    async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
+        text = self.client.files.get(path)
+        return FileVersion() if text is None else FileVersion(0o100644, text.encode())
+
+
+def changes_of(client: FakeClient, memory: FileMemory) -> SessionChanges:
+    """The changes of a session whose files are a fake client's, without a repository."""
+    absent: Any = None
+    return SessionChanges(ClientHistory(client), MadeUpRepository(), absent, memory, FakeDisk(client))  # type: ignore[arg-type]
 
 
 def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | None = None) -> Services:

@@ -30,7 +30,7 @@ from punie.ports.tools import CallProgress, PythonChecks
 from tests.fakes.client import FakeClient
 from tests.fakes.disk import FakeDisk
 from tests.unit.application.desk_bench import CWD, LOG, DeskBench, RecordingTool, call, desk_of
-from tests.unit.application.doubles import MadeUpChecks
+from tests.unit.application.doubles import MadeUpChecks, changes_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-02", "M-22", "S2-88")]
 
@@ -41,7 +41,9 @@ async def bench_of(checks: MadeUpChecks, client: FakeClient, *more: SessionTool,
     files = ServedFiles(client, disk=FakeDisk(client))
     services = Services({PythonChecks: checks, TerminalLedger: TerminalLedger(client, LOG), ServedFiles: files})
     tools = [kind.from_services(services) for kind in (*TOOLS.values(), ReadFile, EditFile)]
-    return await desk_of([*tools, *more], client=client, **how)
+    bench = await desk_of([*tools, *more], client=client, **how)
+    bench.desk.permission.changes = changes_of(client, files.memory)
+    return bench
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:

@@ -18,18 +18,20 @@ from punie.domain.tools.tool import ToolOutcome, ToolResult
 from tests.fakes.client import FakeClient
 from tests.fakes.disk import FakeDisk
 from tests.unit.application.desk_bench import LOG, DeskBench, call, desk_of
-from tests.unit.application.doubles import SHELL
+from tests.unit.application.doubles import SHELL, changes_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4", "S2-88")]
 
 A = "/project/a.py"
 
 
-async def bench_of(client: FakeClient, *, reads_back: bool = True, disk: FakeDisk | None = None) -> DeskBench:
+async def bench_of(client: FakeClient, *, reads_back: bool = True) -> DeskBench:
     memory = FileMemory()
-    files = ServedFiles(client, client if reads_back else FakeClient(), memory, disk=disk or FakeDisk(client))
-    running = RunCommand(TerminalLedger(client, LOG), SHELL, files)
-    return await desk_of([ReadFile(files), WriteFile(files), EditFile(files), running], client=client)
+    files = ServedFiles(client, client if reads_back else FakeClient(), memory, disk=FakeDisk(client))
+    running = RunCommand(TerminalLedger(client, LOG), SHELL)
+    bench = await desk_of([ReadFile(files), WriteFile(files), EditFile(files), running], client=client)
+    bench.desk.permission.changes = changes_of(client, memory)
+    return bench
 
 
 async def use(bench: DeskBench, name: str, **arguments: Any) -> ToolResult:
@@ -116,11 +118,9 @@ async def test_what_a_command_of_the_session_changed_counts_as_seen() -> None:
 
 async def test_what_somebody_else_changed_before_a_command_is_not_the_commands() -> None:
     client = FakeClient(files={A: "one\ntwo\n"})
-    disk = FakeDisk(client)
-    bench = await bench_of(client, disk=disk)
+    bench = await bench_of(client)
     await use(bench, "read_file")
     client.files[A] = "theirs\n"
-    disk.changed_at_s[A] = anyio.current_time() + 0.001
     await _command(bench, lambda: client.files.update({A: "theirs and ours\n"}))
     assert (await use(bench, "write_file", content="mine\n")).code == "file_changed"
 

@@ -17,15 +17,19 @@ import anyio.to_thread
 from attrs import asdict
 
 from punie.adapters.local.files.writing import in_words
-from punie.mechanics.files import NO_LINK, existing_file, opened_folder, read_file, read_path
+from punie.mechanics.files import NO_LINK, opened_folder, read_file, read_path
 from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
 
 FILE_LIMIT_BYTES = 16_000_000
 HISTORY_LIMIT_BYTES = 256_000_000
-"""Bytes of contents that one session keeps; of later changes only the digests are kept."""
+"""Bytes that one session keeps; a later change whose contents are not kept cannot be taken back."""
 
 KEPT_DAYS = 30
-"""Histories that no session has added to for so long are removed by the next session that keeps something."""
+ALL_LIMIT_BYTES = 2_000_000_000
+"""How long a history is kept after its last change, and how large all together may be; the oldest are removed first.
+
+Both are looked at when another session makes its first change.
+"""
 
 JOURNAL = "changes.jsonl"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -57,14 +61,8 @@ class LocalFileHistory(FileHistory):
         self._size = 0
         self._alone = anyio.Lock()
 
-    async def look(self, path: str) -> FileVersion:
-        return await anyio.to_thread.run_sync(_look, path)
-
-    async def written_s(self, path: str) -> float | None:
-        try:
-            return (await anyio.Path(path).lstat()).st_mtime
-        except OSError:
-            return None
+    async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
+        return await anyio.to_thread.run_sync(_look, path, min(limit_bytes or FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
 
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         async with self._alone:
@@ -94,72 +92,76 @@ class LocalFileHistory(FileHistory):
             self._changes = self._load()
         self._changes.append(change)
         with suppress(OSError):
-            self._make()
+            if self._folder is not None and not os.path.isdir(self._folder):
+                os.makedirs(self._folder, mode=0o700, exist_ok=True)
+                with suppress(OSError):  # another process removes them too
+                    _remove_old(os.path.dirname(self._folder))
             for version in (was, left):
-                self._keep(version)
-            if self._folder is not None:
-                _append(os.path.join(self._folder, JOURNAL), json.dumps(asdict(change)).encode() + b"\n")
+                if version.data is not None:
+                    self._keep(version.key.partition(" ")[2], version.data)
+            self._keep(JOURNAL, json.dumps(asdict(change)).encode() + b"\n")
 
     def _load(self) -> list[FileChange]:
         if self._folder is None:
             return []
-        lines = (read_path(os.path.join(self._folder, JOURNAL), FILE_LIMIT_BYTES) or b"").splitlines()
+        lines = (read_path(os.path.join(self._folder, JOURNAL), HISTORY_LIMIT_BYTES) or b"").splitlines()
         found: list[FileChange] = []
-        with suppress(OSError), os.scandir(self._folder) as entries:
-            self._size = sum(entry.stat().st_size for entry in entries)
+        with suppress(OSError):
+            self._size = _size(self._folder)
         for line in lines:
             with suppress(ValueError, TypeError):  # the last line of a process that was killed
                 found.append(FileChange(**cast("dict[str, str]", json.loads(line))))
         return found
 
-    def _make(self) -> None:
-        if self._folder is not None and not os.path.isdir(self._folder):
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            _remove_old(os.path.dirname(self._folder))
-
-    def _keep(self, version: FileVersion) -> None:
-        data = version.data
-        if data is None or self._size + len(data) > HISTORY_LIMIT_BYTES:
+    def _keep(self, name: str, data: bytes) -> None:
+        """Keep a content once, or add to the journal, as far as there is room."""
+        path = os.path.join(self._folder or "", name)
+        there = name in self._blobs if self._folder is None else name != JOURNAL and os.path.exists(path)
+        if there or self._size + len(data) > HISTORY_LIMIT_BYTES:
             return
-        digest = version.key.partition(" ")[2]
+        self._size += len(data)
         if self._folder is None:
-            if digest not in self._blobs:
-                self._blobs[digest] = data
-                self._size += len(data)
+            self._blobs[name] = data
             return
-        path = os.path.join(self._folder, digest)
-        if not os.path.exists(path):
-            draft = f"{path}.{secrets.token_hex(4)}"
-            _append(draft, data)
-            os.rename(draft, path)
-            self._size += len(data)
+        draft = path if name == JOURNAL else f"{path}.{secrets.token_hex(4)}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.rename(draft, path)
 
 
-def _append(path: str, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+def _size(folder: str) -> int:
+    with os.scandir(folder) as entries:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
 
 
 def _remove_old(parent: str) -> None:
-    before_s = time.time() - KEPT_DAYS * 86_400
-    with suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            if _ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and entry.stat().st_mtime < before_s:
-                shutil.rmtree(entry.path, ignore_errors=True)
+    """Remove the histories that are too old, and the oldest ones where all together are too large."""
+    since_s, room = time.time() - KEPT_DAYS * 86_400, ALL_LIMIT_BYTES
+    with os.scandir(parent) as entries:
+        folders = [entry.path for entry in entries if _ID.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)]
+    for changed_s, folder in sorted(((_changed_s(folder), folder) for folder in folders), reverse=True):
+        room -= _size(folder)
+        if changed_s < since_s or room < 0:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _look(path: str) -> FileVersion:
+def _changed_s(folder: str) -> float:
+    journal = os.path.join(folder, JOURNAL)
+    return os.stat(journal if os.path.lexists(journal) else folder, follow_symlinks=False).st_mtime
+
+
+def _look(path: str, limit_bytes: int) -> FileVersion:
     folder, name = os.path.split(path)
     try:
         with opened_folder(os.path.realpath(folder)) as inside:
             found = os.stat(name, dir_fd=inside, follow_symlinks=False)
             if stat.S_ISLNK(found.st_mode):
                 return FileVersion(stat.S_IFLNK, os.fsencode(os.readlink(name, dir_fd=inside)))
-            if not stat.S_ISREG(found.st_mode) or found.st_size > FILE_LIMIT_BYTES:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > limit_bytes:
                 return FileVersion(stat.S_IFMT(found.st_mode))
-            data = read_file(inside, name, FILE_LIMIT_BYTES)
-            return FileVersion(found.st_mode, data if len(data) <= FILE_LIMIT_BYTES else None)
+            data = read_file(inside, name, limit_bytes)
+            return FileVersion(found.st_mode, data if len(data) <= limit_bytes else None)
     except (FileNotFoundError, NotADirectoryError):
         return FileVersion()
     except OSError:
@@ -172,9 +174,6 @@ def _put(path: str, version: FileVersion) -> None:
         if version.data is None:
             os.unlink(name, dir_fd=inside)
             return
-        if not stat.S_ISLNK(version.mode):
-            existing = _is_link(inside, name) or existing_file(inside, name)
-            del existing  # raises where a folder or a device has taken the file's place
         draft = f".punie-{secrets.token_hex(8)}.tmp"
         try:
             if stat.S_ISLNK(version.mode):
@@ -191,10 +190,3 @@ def _put(path: str, version: FileVersion) -> None:
             with suppress(OSError):
                 os.unlink(draft, dir_fd=inside)
             raise
-
-
-def _is_link(folder: int, name: str) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except FileNotFoundError:
-        return False

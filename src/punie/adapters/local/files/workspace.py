@@ -7,8 +7,7 @@ import io
 import itertools
 import os
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from functools import partial
 
 import anyio
@@ -18,7 +17,7 @@ from punie.adapters.local.files.writing import Draft, Journal, in_words, named_d
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
 from punie.mechanics.files import names_in, opened_file, opened_folder, read_at_most
-from punie.ports.workspace import Disk, FileStamp, PathGuard
+from punie.ports.workspace import Disk, PathGuard
 
 READ_LIMIT_BYTES = 20_000_000
 """Larger files are refused: no model reads them whole, and a command can pick out a part."""
@@ -74,9 +73,12 @@ class LocalWorkspace(Disk):
         data = {await self._inside(path): new for path, new in encoded.items()}
         await anyio.to_thread.run_sync(write_files, data, self._draft, self._journal, limiter=self._threads)
 
-    async def stamps(self, paths: Iterable[str]) -> Mapping[str, FileStamp]:
+    async def changed_at_s(self, path: str) -> float | None:
         offset_s = time.time() - anyio.current_time()
-        return await anyio.to_thread.run_sync(_stamps, tuple(paths), offset_s, limiter=self._threads)
+        try:
+            return (await anyio.Path(path).lstat()).st_ctime - offset_s
+        except OSError:
+            return None
 
     async def _inside(self, path: str) -> str:
         where = await self._guard.locate(path)
@@ -93,15 +95,6 @@ def _encoded(path: str, content: str) -> bytes:
             f"{path} was not written: character {error.start + 1} of the content is half of a surrogate pair, "
             "which UTF-8 cannot hold. Send whole characters."
         ) from None
-
-
-def _stamps(paths: tuple[str, ...], offset_s: float) -> dict[str, FileStamp]:
-    found: dict[str, FileStamp] = {}
-    for path in paths:
-        with suppress(OSError):
-            known = os.lstat(path)
-            found[path] = FileStamp(known.st_ctime - offset_s, (known.st_ctime_ns, known.st_ino, known.st_size))
-    return found
 
 
 def _require_support() -> None:

@@ -64,10 +64,7 @@ async def carry_out(files: ServedFiles, changes: list[FileChange]) -> None:
     else:
         await _one_by_one(files, changes)
     for change in changes:
-        if change.after is None:
-            files.memory.forget(change.path)
-        else:
-            files.memory.remember(change.path, change.after)
+        files.memory.remember(change.path, change.after)
 
 
 async def _one_by_one(files: ServedFiles, changes: list[FileChange]) -> None:

@@ -182,7 +182,7 @@ class _Plan:
 
     async def _require_absent(self, path: str) -> None:
         there = path in self._changes or await text_or_none(self.files.workspace, path) is not None
-        if there or (self.files.disk is not None and await self.files.disk.stamps([path])):
+        if there or (self.files.disk is not None and await self.files.disk.changed_at_s(path) is not None):
             raise ToolFailedError(f"{path} exists already, so it was not made anew. Update it, or name another file.")
 
     def _refusal(self, change: FileChange, said: str, unseen: str | None) -> ToolFailedError | FileChangedError:

@@ -10,7 +10,7 @@ import difflib
 import hashlib
 import itertools
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -28,10 +28,6 @@ PATH_LIMIT = 2_000
 
 TEXT_LIMIT_CHARS = 500_000
 """A longer text is remembered by its digest alone: a change is still noticed, without a diff."""
-
-WATCHED_FILES = 500
-WATCH_LIMIT_S = 2.0
-"""How many of the files remembered last are compared around a command, and how long that may take after it."""
 
 ALL_TEXTS_LIMIT_CHARS = 10_000_000
 DIFF_LIMIT_CHARS = 6_000
@@ -68,7 +64,6 @@ class _Seen:
     part: _Part
     digest: bytes
     text: str | None
-    at_s: float
 
 
 @define
@@ -79,9 +74,12 @@ class FileMemory:
     _chars: int = field(default=0, init=False)
     _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict, init=False)
 
-    def remember(self, path: str, text: str) -> None:
-        """Remember a file that the session read as a whole, or wrote."""
-        self._keep(path, WHOLE, text)
+    def remember(self, path: str, text: str | None) -> None:
+        """Remember a file that the session read as a whole, or wrote; None: removed, or as something else than text."""
+        if text is None:
+            self.forget(path)
+        else:
+            self._keep(path, WHOLE, text)
 
     def remember_part(self, path: str, text: str, line_1based: int | None, limit_lines: int | None) -> None:
         """Remember lines that the session read, unless it knows the whole file: a change since then is still unseen."""
@@ -117,9 +115,9 @@ class FileMemory:
             if users > 1:
                 self._held[path] = (lock, users - 1)
 
-    def latest(self, limit: int) -> dict[str, float]:
-        """The files remembered last, each with the time of the event loop's clock at which that was."""
-        return {path: seen.at_s for path, seen in itertools.islice(reversed(self._seen.items()), limit)}
+    def latest(self, limit: int) -> tuple[str, ...]:
+        """The files remembered last."""
+        return tuple(itertools.islice(reversed(self._seen), limit))
 
     def check(self, path: str, now: str | None) -> None:
         """Raise `FileChangedError` where the file differs from the text that the session knows.
@@ -153,10 +151,14 @@ class FileMemory:
             self._keep(path, known.part, part)
         return shown
 
-    def renew(self, path: str, now: str) -> None:
-        """Remember the present text of as much of the file as was known: the session's own command changed it."""
+    def renew(self, path: str, was: str | None, now: str | None) -> None:
+        """Count a change by the session's own command as seen, unless somebody else had changed the file before."""
         known = self._seen.get(path)
-        if known is not None:
+        if known is None or was is None or self.unseen(path, was) is not None:
+            return
+        if now is None:
+            self.forget(path)
+        else:
             self._keep(path, known.part, known.part.of(now))
 
     def forget(self, path: str) -> bool:
@@ -168,7 +170,7 @@ class FileMemory:
     def _keep(self, path: str, part: _Part, text: str) -> None:
         self.forget(path)
         kept = text if len(text) <= TEXT_LIMIT_CHARS else None
-        self._seen[path] = _Seen(part, part.digest(text), kept, anyio.current_time())
+        self._seen[path] = _Seen(part, part.digest(text), kept)
         self._chars += len(kept or "")
         while self._chars > ALL_TEXTS_LIMIT_CHARS or len(self._seen) > PATH_LIMIT:
             self._drop_oldest()
@@ -244,34 +246,6 @@ class ServedFiles:
     kept: KeptOutputs | None = None
     disk: Disk | None = None
     check: Callable[[Sequence[str], str], Awaitable[Counter[str] | None]] | None = None
-
-    @asynccontextmanager
-    async def following(self) -> AsyncGenerator[None]:
-        """Count the changes that a command of the session makes in the block to files that it knows as seen.
-
-        A file that somebody else had changed before is not counted. Changes that somebody makes during the block cannot
-        be told from the command's.
-        """
-        known = self.memory.latest(WATCHED_FILES) if self.disk is not None else {}
-        if self.disk is None or not known:
-            yield
-            return
-        before = await self.disk.stamps(known)
-        try:
-            yield
-        finally:
-            with anyio.move_on_after(WATCH_LIMIT_S, shield=True):
-                after = await self.disk.stamps(before)
-                changed = [path for path, stamp in before.items() if after.get(path) != stamp]
-                await self._see([path for path in changed if before[path].changed_at_s <= known[path]])
-
-    async def _see(self, paths: Collection[str]) -> None:
-        for path in paths:
-            now = None if self.disk is None else await text_or_none(self.disk, path)
-            if now is None:
-                self.memory.forget(path)
-            else:
-                self.memory.renew(path, now)
 
     def reader_of(self, path: str) -> Workspace:
         """The workspace that reads the file of that absolute path."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import ServedFiles, path_of, require_unchanged, text_or_none
-from punie.application.tools.files.session_changes import SessionChanges, StrangerError
+from punie.application.tools.files.file_memory import ServedFiles, path_of, text_or_none
+from punie.application.tools.files.session_changes import SessionChanges, refuse
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.errors import FileChangedError, ToolFailedError
+from punie.domain.errors import ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
@@ -60,22 +60,19 @@ class RestoreFile(BuiltInTool):
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path, to = path_of(context), str(arguments.get("to") or START)
-        if not self.changes.active:
+        if self.changes.disk is None:
             raise ToolFailedError("Former contents are not kept here: this machine's files are not to be read.")
         now = await self._now(path)
-        try:
-            version = await self.changes.former(path, to, now)
-        except StrangerError as error:
-            raise _refused(path, error) from None
+        version = await self.changes.former(path, to, now)
         if version.key == now.key:
             raise ToolFailedError(f"{path} is already {_WORDS[to]}. Nothing was done.")
         diffs = () if now.text is None and version.text is None else (Diff(path, now.text, version.text or ""),)
 
         async def effect(_progress: CallProgress) -> ToolResult:
             async with self.files.memory.alone(path):
-                if (await self._now(path)).key != now.key:
-                    require_unchanged(path, now.text, (await self._now(path)).text)
-                    raise ToolFailedError(f"{path} changed while the question was open. Nothing was done; look again.")
+                then = await self._now(path)
+                if then.key != now.key:
+                    refuse(path, now, then)
                 await self._write(path, version)
             done = "deleted: it did not exist" if version.key == ABSENT else _WORDS[to]
             return ToolResult.success(f"{path} is {done}.", content=diffs, structured={"path": path, "to": to})
@@ -85,10 +82,9 @@ class RestoreFile(BuiltInTool):
     async def _now(self, path: str) -> FileVersion:
         """The content of the file, with what the person has not saved yet."""
         found = await self.changes.history.look(path)
-        if not self.files.decoded_elsewhere or found.text is None:
+        if not self.files.decoded_elsewhere or (found.text is None and found.key != ABSENT):
             return found
-        text = await text_or_none(self.files.workspace, path)
-        return found if text is None or text == found.text else evolve(found, data=text.encode())
+        return found.shown_as(await text_or_none(self.files.workspace, path))
 
     async def _write(self, path: str, version: FileVersion) -> None:
         history, text = self.changes.history, version.text
@@ -99,16 +95,4 @@ class RestoreFile(BuiltInTool):
                 await history.put(path, version)
         else:
             await history.put(path, version)
-        if text is not None:
-            self.files.memory.remember(path, text)
-        else:
-            self.files.memory.forget(path)
-
-
-def _refused(path: str, error: StrangerError) -> ToolFailedError | FileChangedError:
-    left, then = (None if version is None else version.text for version in (error.left, error.then))
-    try:
-        require_unchanged(path, left, then)
-    except FileChangedError as refusal:
-        return refusal
-    return ToolFailedError(f"Somebody else changed {path} after this session did, so nothing was restored.")
+        self.files.memory.remember(path, text)

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from itertools import islice
+from typing import NoReturn
 
 import anyio
 from attrs import define, evolve, field
 
+from punie.application.tools.files.file_memory import FileMemory, require_unchanged
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.permission.path_findings import changes as changes_path
 from punie.domain.permission.path_findings import own_file_name
 from punie.domain.permission.policy import only_looks
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
 from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
-from punie.ports.machine import Clock
-from punie.ports.workspace import PathGuard, Repository, WorkTree
+from punie.ports.workspace import Disk, PathGuard, Repository, WorkTree
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
 from shellsight.secret_names import is_secret
 
 BEGIN_LIMIT_S = 3.0
 """How long the state of a large working tree may take; without it, more is asked."""
 
-WATCHED_LIMIT = 100
-"""Changed files that are compared around a command which does not name them."""
+WATCHED_LIMIT, WATCHED_BYTES = 200, 1_000_000
+"""How many files of each kind are compared around a command that does not name them, and how large each may be."""
+
+CLOCK_STEP_S = 0.02
+"""The clock of files is that much behind at most."""
 
 _PLAIN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+,:=-")
 
@@ -35,14 +40,15 @@ _PLAIN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 class SessionChanges:
     """The changes of a session, with the content that was there before; lives as long as the session.
 
-    `active` is False where this machine's disk is not to be read: then nothing is kept, and nothing can be taken back.
+    `memory` is what the session saw of its files. `disk` is None where this machine's is not to be read: then nothing
+    is kept, and nothing can be taken back.
     """
 
     history: FileHistory
     repository: Repository
     guard: PathGuard
-    clock: Clock
-    active: bool = True
+    memory: FileMemory = field(factory=FileMemory)
+    disk: Disk | None = None
     _begun: WorkTree | None = field(default=None, init=False)
     _asked: bool = field(default=False, init=False)
     _ran: list[tuple[float, float]] = field(factory=list[tuple[float, float]], init=False)
@@ -54,45 +60,46 @@ class SessionChanges:
         self, tool: ToolDescriptor, arguments: JsonObject, context: CallContext, prepared: PreparedCall,
         report: CommandReport | None,
     ) -> AsyncGenerator[None]:  # fmt: skip
-        """A block around a call's effect: what its files held before and after it is kept."""
-        if not self.active or only_looks(tool) or (report is not None and report.standing is Standing.SAFE):
+        """A block around a call's effect: what its files held before and after it is kept.
+
+        Changes by a command or check count as seen, too. What somebody else changes meanwhile cannot be told from them.
+        """
+        if self.disk is None or only_looks(tool) or (report is not None and report.standing is Standing.SAFE):
             yield
             return
         await self.begun()
+        runs = report is not None or (tool.kind is ToolKind.EXECUTE and prepared.composed is None)
         before = {path: await self.history.look(path) for path in _named(tool, arguments, context, report)}
         for diff in prepared.diffs:
-            before[diff.path] = _as_shown(await self.history.look(diff.path), diff.old_text)
-        known = await self._last()
-        for path in list(known)[-WATCHED_LIMIT:] if report is not None else ():
-            now = await self.history.look(path)
-            if path not in before and now.key == known[path].left:
-                before[path] = now
-        began_s = self.clock.epoch_s()
+            before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
+        for path in await self._watched() if runs else ():
+            if path not in before and (was := await self.history.look(path, WATCHED_BYTES)).key != OTHER:
+                before[path] = was
+        began_s, written = anyio.current_time(), dict[str, str]()
         try:
             yield
+            written = {diff.path: diff.new_text for diff in prepared.diffs}
         finally:
             with anyio.CancelScope(shield=True):
-                await self._keep(before, context.turn_id, tool.name, prepared, is_command=report is not None)
-            if report is not None:
-                self._ran.append((began_s, self.clock.epoch_s()))
+                for path, was in before.items():
+                    left = await self._keep(context.turn_id, path, was, written.get(path))
+                    if runs:
+                        self.memory.renew(path, was.text, left.text)
+            if runs:
+                self._ran.append((began_s - CLOCK_STEP_S, anyio.current_time()))
 
-    async def _keep(
-        self, before: dict[str, FileVersion], turn: str, tool: str, prepared: PreparedCall, *, is_command: bool
-    ) -> None:
-        by, written = "command" if is_command else "tool", {diff.path: diff.new_text for diff in prepared.diffs}
-        for path, was in before.items():
-            left = await self.history.look(path)
-            if left.key != was.key:
-                left = _as_shown(left, written.get(path) if left.key != ABSENT else None)
-                await self.history.record(FileChange(turn, path, was.key, left.key, by, tool), was, left)
+    async def _watched(self) -> set[str]:
+        """The files that the session changed or saw last, which a command may change without naming them."""
+        changed = dict.fromkeys(change.path for change in reversed(await self.history.changes()))
+        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT)}
 
-    async def _last(self) -> dict[str, FileChange]:
-        """The last change of each file, the file that was changed last at the end."""
-        found: dict[str, FileChange] = {}
-        for change in await self.history.changes():
-            found.pop(change.path, None)
-            found[change.path] = change
-        return found
+    async def _keep(self, turn: str, path: str, was: FileVersion, written: str | None) -> FileVersion:
+        left = await self.history.look(path)
+        if written or left.key != ABSENT:  # a client may write to its disk later
+            left = left.shown_as(written)
+        if left.key != was.key:
+            await self.history.record(FileChange(turn, path, was.key, left.key), was, left)
+        return left
 
     async def begun(self) -> WorkTree | None:
         """The working tree as it was before the session's first change; None where that is not known."""
@@ -113,40 +120,43 @@ class SessionChanges:
     async def former(self, path: str, to: str, now: FileVersion) -> FileVersion:
         """The version to bring a file back to. `to` is "session_start", "last_turn" or "head"; `now` is what it holds.
 
-        Raises `ToolFailedError` where the session did not change the file, or somebody else changed it since.
+        Raises `ToldToModel` as `own`, and where the version was not kept.
         """
-        made = [change for change in await self.history.changes() if change.path == path]
-        if not made:
-            return await self._by_command(path, to)
-        first = 0 if to != "last_turn" else next(i for i, one in enumerate(made) if one.turn == made[-1].turn)
-        keys = [*(change.was for change in made[first + 1 :]), now.key]
-        for change, key in zip(made[first:], keys, strict=True):
-            if change.left != key:
-                other = now if key == now.key else await self.history.version(key)
-                raise StrangerError(await self.history.version(change.left), other)
-        if to == "head":
-            return await self.repository.committed(path)
-        version = await self.history.version(made[first].was)
+        made = await self.own(path, now, last_turn=to == "last_turn")
+        if to == "head" or not made:
+            begun = await self.begun()
+            return await self.repository.committed(path, None if to == "head" or begun is None else begun.head)
+        version = await self.history.version(made[0].was)
         if version is None:
             raise ToolFailedError(f"What {path} held before was not kept: too large, a folder or a device.")
         return version
 
-    async def _by_command(self, path: str, to: str) -> FileVersion:
-        """The committed version of a file that was clean and that only commands of this session wrote."""
-        begun, wrote_s = await self.begun(), await self.history.written_s(path)
-        ours = wrote_s is not None and any(start - 1 <= wrote_s <= end + 1 for start, end in self._ran)
-        if begun is None or path in begun.changed or not ours:
-            raise ToolFailedError(
-                f"As far as it is known, this session did not change {path}, so nothing was restored. "
-                "Changes of others are theirs; edit_file changes single places."
-            )
-        return await self.repository.committed(path, None if to == "head" else begun.head)
+    async def own(self, path: str, now: FileVersion, *, last_turn: bool = False) -> list[FileChange]:
+        """The session's changes of a file that holds `now`, the oldest first: all, or those of the last turn.
+
+        None where the file was as committed when the session began, and only commands wrote it. Raises `ToldToModel`
+        where the session did not change the file, or somebody else changed it since the first of these changes.
+        """
+        made = [change for change in await self.history.changes() if change.path == path]
+        if not made:
+            begun, wrote_s = await self.begun(), None if self.disk is None else await self.disk.changed_at_s(path)
+            ours = wrote_s is not None and any(start <= wrote_s <= end for start, end in self._ran)
+            if begun is None or path in begun.changed or not ours:
+                raise ToolFailedError(
+                    f"As far as it is known, this session did not change {path}, so nothing was restored. "
+                    "Changes of others are theirs; edit_file changes single places."
+                )
+        made = [change for change in made if not last_turn or change.turn == made[-1].turn]
+        for change, key in zip(made, [*(after.was for after in made[1:]), now.key], strict=False):
+            if change.left != key:
+                refuse(path, await self.history.version(change.left), await self.history.version(key) or now)
+        return made
 
     # ------------------------------------------------------------ facts for the policy
 
     async def settled(self, report: CommandReport) -> CommandReport:
         """The report, with each part ordinary whose proviso holds, and its paths those that it would touch."""
-        if not self.active or all(part.proviso is None for part in report.parts):
+        if self.disk is None or all(part.proviso is None for part in report.parts):
             return report
         try:
             return evolve(report, parts=tuple([await self._settled(part) for part in report.parts]))
@@ -205,17 +215,18 @@ class SessionChanges:
         if not changed and not begun.whole:
             return None
         places = tuple(_place(use) for use in changed) or (begun.top,)
-        if any(is_inside(path, places) for path in begun.changed):
+        back = sorted(path for path in now.changed if is_inside(path, places))
+        if any(is_inside(path, places) for path in begun.changed) or len(back) > WATCHED_LIMIT:
             return None
-        return tuple(sorted(path for path in now.changed if is_inside(path, places)))
+        for path in back:  # raises for those that somebody else changed since
+            await self.own(path, await self.history.look(path))
+        return tuple(back)
 
 
-class StrangerError(Exception):
-    """Somebody else changed a file after the session did: what the session `left`, and what was there `then`."""
-
-    def __init__(self, left: FileVersion | None, then: FileVersion | None) -> None:
-        super().__init__("changed by somebody else")
-        self.left, self.then = left, then
+def refuse(path: str, left: FileVersion | None, then: FileVersion | None) -> NoReturn:
+    """Raise the refusal of a file that the session `left` so, and that held something else `then`."""
+    require_unchanged(path, None if left is None else left.text, None if then is None else then.text)
+    raise ToolFailedError(f"Somebody else changed {path} after this session did, so nothing was restored.")
 
 
 def _named(
@@ -244,10 +255,3 @@ def _deleted(use: PathUse) -> str:
     place = _place(use)
     is_link = place.rpartition("/")[2] != use.path.rpartition("/")[2]
     return use.path if is_link and use.effect is PathEffect.DELETE else place
-
-
-def _as_shown(version: FileVersion, text: str | None) -> FileVersion:
-    """The version with the text that the client shows or wrote, which its disk may not hold yet."""
-    if text is None or version.text == text or version.key == OTHER:
-        return version
-    return FileVersion(version.mode or 0o100644, text.encode("utf-8", "surrogatepass"))

@@ -5,26 +5,21 @@ from __future__ import annotations
 from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, optional
-from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.python.python_check import PythonCheck, check_tool, named_paths
-from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
-from punie.application.tools.terminals.terminal_tool import TerminalLedger
+from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToldToModel
 from punie.domain.tools.checks import Check
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import flag_argument, text_argument
-from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.tools import CallProgress, PythonChecks
 
 
 @frozen
 class PythonLint(PythonCheck):
     """ruff."""
 
-    files: ServedFiles
-    NEEDS = (PythonChecks, TerminalLedger, ServedFiles)
     CHECK = Check.LINT
     DESCRIPTOR = check_tool(
         CHECK,
@@ -33,7 +28,7 @@ class PythonLint(PythonCheck):
     )
 
     def as_called(self, arguments: JsonObject) -> SessionTool:
-        return FixingLint(self.checks, self.ledger, self.files) if flag_argument(arguments, "fix") else self
+        return FixingLint(self.checks, self.ledger) if flag_argument(arguments, "fix") else self
 
     def options(self, arguments: JsonObject) -> tuple[str, ...]:
         rules = text_argument(arguments, "select")
@@ -64,12 +59,3 @@ class FixingLint(PythonLint):
 
     def options(self, arguments: JsonObject) -> tuple[str, ...]:
         return ("--fix", *super().options(arguments))
-
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        prepared = await super().prepare(arguments, context)
-
-        async def effect(progress: CallProgress) -> ToolResult:
-            async with self.files.following():
-                return await prepared.effect(progress)
-
-        return evolve(prepared, effect=effect)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import cached_property
 
 import anyio
 from attrs import evolve, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger, in_box, printed
@@ -38,9 +36,8 @@ class RunCommand(BuiltInTool):
 
     ledger: TerminalLedger
     info: ShellInfo
-    files: ServedFiles | None = None
     SERVING = Serving.BY_CLIENT
-    NEEDS = (TerminalLedger, ShellInfo, ServedFiles)
+    NEEDS = (TerminalLedger, ShellInfo)
     TITLE = "Running {command}"
     DENIAL = "run {command}"
     DESCRIPTOR = ToolDescriptor(
@@ -96,10 +93,7 @@ class RunCommand(BuiltInTool):
 
         async def effect(progress: CallProgress) -> ToolResult:
             run = _Run(self.ledger, command, context, progress)
-            if background:
-                return await run.in_background()
-            async with nullcontext() if self.files is None else self.files.following():
-                return await run.to_the_end()
+            return await (run.in_background() if background else run.to_the_end())
 
         return PreparedCall(effect, watches_time=True)
 
