@@ -115,13 +115,19 @@ async def test_what_somebody_else_changed_is_refused_with_the_difference(top: Pa
 async def test_what_a_command_of_the_session_rewrote_comes_back_although_the_line_did_not_name_it(
     top: Path, tmp_path: Path
 ) -> None:
-    (top / "fix.py").write_text("import pathlib\npathlib.Path('a.py').write_text('a = 9\\n')\n")
+    names = ("a.py", "mine.py", "read.txt")
+    lines = [f"import pathlib; pathlib.Path('{name}').write_text('rewritten')" for name in names]
+    (top / "fix.py").write_text("\n".join(lines))
+    (top / "read.txt").write_text("known to nobody but the session\n")
+    before = [(top / name).read_text() for name in names]
     async with session(top, tmp_path / "home") as here:
+        await here.call("read_file", {"path": "read.txt"})
         assert succeeded(await run(here, "python3 fix.py"))
-        assert (top / "a.py").read_text() == "a = 9\n"
-        back = await here.call("restore_file", {"path": "a.py"})
-        assert succeeded(back), back.text
-        assert (top / "a.py").read_text() == "a = 1\n"
+        assert [(top / name).read_text() for name in names] == ["rewritten"] * 3
+        for name in names:
+            back = await here.call("restore_file", {"path": name})
+            assert succeeded(back), back.text
+        assert [(top / name).read_text() for name in names] == before
 
 
 async def test_the_contents_are_private_and_only_an_edit_that_may_run_restores(top: Path, tmp_path: Path) -> None:
@@ -135,85 +141,31 @@ async def test_the_contents_are_private_and_only_an_edit_that_may_run_restores(t
         assert all(stat.S_IMODE(path.stat().st_mode) in {0o700, 0o600} for path in kept)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "git checkout -- a.py",
-        "git checkout HEAD -- a.py",
-        "git restore a.py",
-        "rm made.py",
-        "rm build/out.o",
-        "rm -rf build",
-        "rm -f notes.log",
-        "echo ====== && ls",
-        "MARK=Agg python3 a.py",
-        "PYTHONPATH=src python3 a.py",
-        "git ls-files | xargs sed -i s/zzz/yyy/",
-        "python3 -c 'print(1)'",
-    ],
-)
-async def test_in_auto_unasked(top: Path, tmp_path: Path, line: str) -> None:
-    (top / "build").mkdir()
-    (top / "build/out.o").write_text("o")
-    (top / "notes.log").write_text("log")
-    async with session(top, tmp_path / "home") as here:
-        for name in ("made.py", "a.py"):
-            assert succeeded(await here.call("write_file", {"path": name, "content": "x = 1\n"}))
-        done = await run(here, line)
-        assert succeeded(done), done.text
-        if "a.py" in line and line.startswith("git"):
-            assert (top / "a.py").read_text() == "a = 1\n"
+async def feed(top: Path, home: Path, line: str) -> ToolOutcome:
+    async with session(top, home) as here:
+        return (await run(here, line)).outcome
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "git checkout -- mine.py",
-        "git checkout -- .",
-        "git restore mine.py",
-        "git stash",
-        "rm a.py",
-        "rm untracked.py",
-        "rm -rf src",
-        "rm .env",
-        "rm -rf nested",
-        "cd nested && git checkout -- n.py",
-        "cd nested && git stash",
-        "rm -rf build a.py",
-    ],
-)
-async def test_in_auto_never_unasked(top: Path, tmp_path: Path, line: str) -> None:
-    (top / "untracked.py").write_text("work")
-    (top / ".env").write_text("KEY=1")
-    (top / "build").mkdir()
-    nested = top / "nested"
-    nested.mkdir()
-    git(nested, "init", "-q")
-    (nested / "n.py").write_text("n = 1\n")
-    git(nested, "add", "-A")
-    git(nested, "commit", "-qm", "n")
-    async with session(top, tmp_path / "home") as here:
-        before = sorted(path.as_posix() for path in top.rglob("*") if ".git" not in path.parts)
-        done = await run(here, line)
-        assert done.outcome is ToolOutcome.DENIED, done.text
-        assert before == sorted(path.as_posix() for path in top.rglob("*") if ".git" not in path.parts)
+@pytest.mark.parametrize("line", ["git ls-files | xargs sed -i s/a/b/", "git diff --name-only | xargs sed -i s/a/b/"])
+@pytest.mark.parametrize("name", ["plain.py", "two words.py", "-e1d", "sub/-i", "id_rsa", "sub/.mcp.json", "link"])
+async def test_names_that_git_feeds_to_a_command_are_looked_at(top: Path, tmp_path: Path, name: str, line: str) -> None:
+    (top / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "outside.py").write_text("a = 1\n")
+    if name == "link":
+        (top / name).symlink_to(tmp_path / "outside.py")
+    else:
+        (top / name).write_text("a = 1\n")
+    git(top, "add", "-A")
+    wanted = ToolOutcome.SUCCEEDED if name == "plain.py" else ToolOutcome.DENIED
+    assert await feed(top, tmp_path / "home", line) is wanted
 
 
-async def test_a_stash_of_the_session_comes_back_and_one_of_the_person_is_left(top: Path, tmp_path: Path) -> None:
-    git(top, "checkout", "-q", "--", "mine.py")
-    async with session(top, tmp_path / "home") as here:
-        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
-        for line in ("git stash -q", "git stash pop -q"):
-            done = await run(here, line)
-            assert succeeded(done), done.text
-        assert (top / "a.py").read_text() == "a = 2\n"
-    git(top, "stash", "-q")
-    async with session(top, tmp_path / "home2") as here:
-        assert (await run(here, "git stash pop")).outcome is ToolOutcome.DENIED
-
-
-async def test_a_file_that_the_session_made_and_the_person_changed_is_not_deleted(top: Path, tmp_path: Path) -> None:
-    async with session(top, tmp_path / "home") as here:
-        assert succeeded(await here.call("write_file", {"path": "made.py", "content": "x = 1\n"}))
-        (top / "made.py").write_text("the person's\n")
-        assert (await run(here, "rm made.py")).outcome is ToolOutcome.DENIED
+async def test_names_from_the_top_are_looked_at_in_the_folder_where_a_command_takes_them(
+    top: Path, tmp_path: Path
+) -> None:
+    (top / "sub").mkdir()
+    (tmp_path / "outside.py").write_text("a = 1\n")
+    line = "cd sub && git diff --name-only | xargs sed -i s/a/b/"
+    assert await feed(top, tmp_path / "home", line) is ToolOutcome.SUCCEEDED
+    (top / "sub/mine.py").symlink_to(tmp_path / "outside.py")
+    assert await feed(top, tmp_path / "home2", line) is ToolOutcome.DENIED

@@ -252,13 +252,19 @@ class Repository(Protocol):
         ...
 
     @abstractmethod
-    async def ignored(self, path: str) -> tuple[str, ...] | None:
-        """The files at or below the absolute path, where git ignores each of them and they are few; else None."""
+    async def untracked(self, path: str) -> Mapping[str, bool] | None:
+        """The files at or below the absolute path, and whether git ignores each.
+
+        None where there are many of them, one is tracked, or something else than files and links is among them.
+        """
         ...
 
     @abstractmethod
-    async def tracked(self) -> tuple[str, ...]:
-        """The absolute paths of all files that git tracks."""
+    async def tracked(self, folders: tuple[str, ...]) -> Mapping[str, bool]:
+        """The absolute paths of the files that git tracks below the folders, and whether each is reached by a link.
+
+        A folder inside the repository also has the files there that tracked names lead to which begin at its top.
+        """
         ...
 
     @abstractmethod

@@ -83,11 +83,15 @@ def _glued(args: tuple[Arg, ...]) -> dict[str, Arg]:
 
 def _unpacked(call: Call, glued: dict[str, Arg]) -> tuple[PathUse, ...]:
     """Everything below the folders that `-C` names, or below the working one: an archive may hold any name."""
-    folders = [after for before, after in pairwise(call.args) if before.text == "-C"]
+    folders = [after for before, after in pairwise(call.args) if _INTO_FOLDER.match(before.text)]
+    folders += call.args[1:2] if _INTO_FOLDER.match(f"-{call.args[0].text}") else ()
     folders += [Arg(arg.text.partition("=")[2]) for arg in call.args if arg.text.startswith("--directory=")]
     folders += [glued["C"]] if "C" in glued else []
     return tuple(use for arg in folders or [Arg(".")] for use in uses(call, arg, PathEffect.WRITE, below=True))
 
+
+_INTO_FOLDER = re.compile(r"-[AOSWcdhijklmnoprtuvwxzJ]*C\Z")
+"""`-C` behind letters that take no word."""
 
 _FOLLOWS = re.compile(r"--d(?:e(?:r|\Z)|\Z)|--h(?:a|\Z)")
 """`--dereference` and `--hard-dereference`, cut off or not."""

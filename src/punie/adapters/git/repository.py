@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -99,13 +99,15 @@ class DulwichRepository(Repository):
 
         return await self._run(lambda checkout: all(work_tree.covers(checkout, path) for path in paths), abandon=True)
 
-    async def ignored(self, path: str) -> tuple[str, ...] | None:
-        from punie.adapters.git.work_tree import ignored_files
+    async def untracked(self, path: str) -> Mapping[str, bool] | None:
+        from punie.adapters.git.work_tree import untracked_files
 
-        return await self._run(lambda checkout: ignored_files(checkout, path), abandon=True)
+        return await self._run(lambda checkout: untracked_files(checkout, path), abandon=True)
 
-    async def tracked(self) -> tuple[str, ...]:
-        return await self._run(lambda checkout: tuple(map(checkout.full, checkout.index().paths())), abandon=True)
+    async def tracked(self, folders: tuple[str, ...]) -> Mapping[str, bool]:
+        from punie.adapters.git.work_tree import tracked_files
+
+        return await self._run(lambda checkout: tracked_files(checkout, folders), abandon=True)
 
     async def committed(self, path: str, commit: str | None = None) -> FileVersion:
         from punie.adapters.git.work_tree import committed

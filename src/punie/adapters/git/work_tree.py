@@ -1,6 +1,6 @@
 """The working tree as taking back changes needs it: what was changed, what git ignores, what was committed."""
 
-# ruff: noqa: PTH118, PTH119, PTH120, PTH208 - paths as git sees them: strings that need not be UTF-8
+# ruff: noqa: PTH114, PTH118, PTH119, PTH120, PTH208 - paths as git sees them: strings that need not be UTF-8
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from punie.domain.values.paths import is_inside
 from punie.ports.history import FileVersion
 from punie.ports.workspace import WorkTree
 
-IGNORED_LIMIT = 2_000
+UNTRACKED_LIMIT = 2_000
 
 
 def read_work_tree(checkout: Checkout) -> WorkTree:
@@ -48,19 +48,41 @@ def covers(checkout: Checkout, path: str) -> bool:
     return True
 
 
-def ignored_files(checkout: Checkout, path: str) -> tuple[str, ...] | None:
-    """The files at or below an absolute path where git ignores all of them, and they are few; else None."""
+def untracked_files(checkout: Checkout, path: str) -> dict[str, bool] | None:
+    """The files at or below an absolute path, and whether git ignores each; None for a tracked one and for many."""
     if not covers(checkout, path):
         return None
     tracked = frozenset(checkout.index().paths())
     walk = UntrackedFiles(checkout, tracked)
-    kept = {checkout.full(name) for name in (*tracked, *walk.paths(collapse=False))}
-    found: list[str] = []
+    kept, known = set(map(checkout.full, walk.paths(collapse=False))), set(map(checkout.full, tracked))
+    found: dict[str, bool] = {}
     for file in _files(path):
-        if file is None or file in kept or len(found) >= IGNORED_LIMIT:
+        if file is None or file in known or len(found) >= UNTRACKED_LIMIT:
             return None
-        found.append(file)
-    return tuple(found) if walk.left >= 0 else None
+        found[file] = file not in kept
+    return found if walk.left >= 0 else None
+
+
+def tracked_files(checkout: Checkout, folders: tuple[str, ...]) -> dict[str, bool]:
+    """The tracked files below absolute folders, and whether each is reached by a link.
+
+    `git diff` prints names from the top, so that those count as names in each folder too.
+    """
+    linked: dict[str, bool] = {checkout.top: False}
+
+    def is_linked(path: str) -> bool:
+        if path not in linked:
+            linked[path] = is_linked(os.path.dirname(path)) or os.path.islink(path)
+        return linked[path]
+
+    names = list(map(checkout.full, checkout.index().paths()))
+    found = {name: is_linked(name) for name in names if is_inside(name, folders)}
+    for folder in folders:
+        for name in names if folder != checkout.top else ():
+            again = folder + name.removeprefix(checkout.top)
+            if os.path.lexists(again):
+                found[again] = found.get(again, False) or is_linked(again)
+    return found
 
 
 def _files(path: str) -> Iterator[str | None]:

@@ -137,10 +137,15 @@ def git(call: Call) -> Outcome:
 
 def _lists_tracked(args: tuple[Arg, ...]) -> bool:
     """Whether the names that git prints are those of files that it tracks, and of no others."""
-    known = _TRACKED.get(args[0].text) if args else None
-    return known is not None and all(
-        arg.certain and (not arg.text.startswith("-") or known.fullmatch(arg.text)) for arg in args[1:]
-    )
+    known, texts = _TRACKED.get(args[0].text) if args else None, [arg.text for arg in args]
+    if known is None or (texts[0] == "diff" and not {"HEAD", "@"}.issuperset(_commits(texts[1:]))):
+        return False
+    return all(arg.certain and (not arg.text.startswith("-") or known.fullmatch(arg.text)) for arg in args[1:])
+
+
+def _commits(texts: list[str]) -> list[str]:
+    """The words of `git diff` that may be commits."""
+    return [text for text in texts[: texts.index("--") if "--" in texts else None] if not text.startswith("-")]
 
 
 _TRACKED = {
@@ -148,7 +153,7 @@ _TRACKED = {
     "ls-files": re.compile(r"-[zmc]+|--modified|--cached|--"),
     "diff": re.compile(r"--name-only|-z|--cached|--staged|--diff-filter=[ACMRTacmrtd]+|--"),
 }
-"""Options beside which these subcommands name only files that git tracks."""
+"""Options beside which these subcommands name only files that git tracks; commits that `git diff` compares may not."""
 
 
 def _runs(args: tuple[Arg, ...]) -> bool:
@@ -198,12 +203,17 @@ def _change(name: str, call: Call) -> Outcome:
             return dangerous(f"git {name} {arg.text}", (), _HISTORY)
         if name in {"archive", "format-patch"} and arg.text.startswith(("-o", "--output")):
             return dangerous(f"git {name} {arg.text} writes somewhere", uses(call, arg, PathEffect.WRITE))
+    if name == "archive" and all(arg.certain and _PACKED.match(arg.text) for arg in call.args):
+        return ordinary("packs what was committed", here(call, PathEffect.LOOK))
     if name in names("archive mergetool difftool bundle am apply update-index merge-file"):
         return unknown(f"git {name} may write or run more than it says")
     if name in {"add", "stage"} and any(arg.text in {"-f", "--force"} for arg in call.args):
         return dangerous("adds files that are meant to stay out", (), _HISTORY)
     return ordinary(f"git {name}: {_ORDINARY[name]}", _touched(name, call))
 
+
+_PACKED = re.compile(r"[^-]|--format=tar\Z|--verbose\Z|-v\Z|--prefix=(?!/|.*\.\.)|--\Z")
+"""The words of `git archive` with which no program packs, and names stay below the folder where they are unpacked."""
 
 _FAR_OPTIONS = prefixes(
     "--amend --exec --output --upload-pack --remote --template --no-verify --unsafe -S "

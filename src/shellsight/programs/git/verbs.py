@@ -237,9 +237,10 @@ def restore(call: Call) -> Outcome:
         and all(not text.startswith("-") or text in {"--staged", "-S", "--"} for text in texts)
     ):
         return ordinary("takes back what was staged")
-    known = names("-S --staged -W --worktree -q --quiet -s HEAD --source=HEAD --source")
-    while call.args and call.args[0].text in known:
-        call = evolve(call, args=call.args[1:])
+    known = names("-S --staged -W --worktree -q --quiet -sHEAD --source=HEAD")
+    while call.args and (call.args[0].text in known or texts[:2] in (["-s", "HEAD"], ["--source", "HEAD"])):
+        call = evolve(call, args=call.args[1 if call.args[0].text in known else 2 :])
+        texts = [arg.text for arg in call.args]
     return _changed_back(call, dangerous("throws changes away", (), _HISTORY))
 
 

@@ -89,9 +89,11 @@ class RestoreFile(BuiltInTool):
     async def _write(self, path: str, version: FileVersion) -> None:
         history, text = self.changes.history, version.text
         if text is not None and self.files.decoded_elsewhere:
-            await self.files.workspace.write_text(path, text)
+            shown = await text_or_none(self.files.workspace, path)
+            as_shown = text if shown is None or "\r" in shown else text.replace("\r\n", "\n")
+            await self.files.workspace.write_text(path, as_shown)
             there = await history.look(path)
-            if there.data == version.data and there.mode != version.mode:
+            if there.key != version.key and there.shown_as(text) == there:  # line ends, or the mode
                 await history.put(path, version)
         else:
             await history.put(path, version)

