@@ -212,8 +212,8 @@ ASKED = {
     "somebody's work": [
         "git checkout -- dirty.py", "git restore dirty.py", "git checkout .", "git stash", "git stash pop",
         "git checkout -- both.py", "git restore both.py", "git checkout HEAD -- theirs.py", "git restore src",
-        "rm changed.py", "rm a.py", "rm found.py", "rm -r mixed", "rm -r made", "rm -r build a.py", "rm .env", "rm -rf .git",
-        "git -C nested checkout -- n.py", "cd nested && git stash", "rm -rf nested", "git checkout -f -- a.py",
+        "rm changed.py", "rm a.py", "rm found.py", "rm -r mixed", "rm -r made", "rm -r build a.py", "rm .env",
+        "rm -rf .git", "git -C nested checkout -- n.py", "cd nested && git stash", "rm -rf nested", "git checkout -f -- a.py",
         "git restore -s HEAD~1 a.py", "git reset --hard", "git clean -fd", "git stash -u", "git stash drop",
     ],
     "links": [

@@ -44,9 +44,15 @@ class FileVersion:
     def shown_as(self, text: str | None) -> FileVersion:
         """The version with the text that a client shows, which its disk may not hold yet; with None, the version.
 
-        Line ends and a byte order mark, which clients leave out, do not count.
+        Line ends and a byte order mark, which clients leave out, do not count, and of bytes that are no text a client
+        shows nothing that could be written back.
         """
-        if text is None or self.key == OTHER or (self.text is not None and _plain(self.text) == _plain(text)):
+        own = self.text
+        if (
+            text is None
+            or self.key == OTHER
+            or (self.data is not None and (own is None or _plain(own) == _plain(text)))
+        ):
             return self
         return FileVersion(self.mode or REGULAR | 0o644, text.encode("utf-8", "surrogatepass"))
 
