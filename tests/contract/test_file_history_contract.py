@@ -38,6 +38,7 @@ async def test_a_version_comes_back_whatever_it_was(make: Make, tmp_path: Path, 
         await history.record(FileChange("t", path, was.key, left.key), was, left)
         found = await history.version(was.key)
         assert found == was
+        assert found is not None
         await history.put(path, found)
         assert await history.look(path) == was
     assert (stat.S_IMODE(file.stat().st_mode), link.readlink()) == (0o750, Path("nowhere"))

@@ -187,7 +187,7 @@ class SessionChanges:
         return evolve(part, standing=Standing.ORDINARY, proviso=None, paths=paths)
 
     async def _expendable(self, path: str) -> bool:
-        """Whether the session made each file there, and nobody else changed it, or git ignores it."""
+        """Whether each file there is as the session made it, or git ignores it."""
         changes = await self.history.changes()
         first, last = {change.path: change.was for change in reversed(changes)}, {one.path: one.left for one in changes}
         folders = tuple(path for path, was in first.items() if (was, last[path]) == (ABSENT, OTHER))
