@@ -214,7 +214,8 @@ ASKED = {
         "git checkout -- both.py", "git restore both.py", "git checkout HEAD -- theirs.py", "git restore src",
         "rm changed.py", "rm a.py", "rm found.py", "rm -r mixed", "rm -r made", "rm -r build a.py", "rm .env",
         "rm -rf .git", "git -C nested checkout -- n.py", "cd nested && git stash", "rm -rf nested",
-        "git checkout -f -- a.py", "git restore -s HEAD~1 a.py", "git reset --hard", "git clean -fd", "git stash -u", "git stash drop",
+        "git checkout -f -- a.py", "git restore -s HEAD~1 a.py", "git reset --hard", "git clean -fd",
+        "git stash -u", "git stash drop",
     ],
     "links": [
         "rm link_out", "rm -rf linked/", "git checkout -- linked/o.txt", "rm build/up/../keep.py",
