@@ -16,6 +16,7 @@ from punie.domain.tools.disclosure import CALL_TOOL, SEARCH_TOOLS, DisclosureFor
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from tests.fakes.sixty_tools import sixty_tools
 from tests.unit.application.desk_bench import DeskBench, RecordingTool, call, desk_of
+from tests.unit.application.test_tool_news import Listener, told
 
 pytestmark = pytest.mark.anyio
 
@@ -152,8 +153,10 @@ async def test_a_strangers_tool_of_that_name_keeps_it_and_everything_is_loaded(n
 
 
 class OneUnlisted(Elsewhere):
+    names: tuple[str, ...] = ("helper",)
+
     def unlisted(self) -> tuple[str, ...]:
-        return ("helper",)
+        return self.names
 
 
 async def test_auto_offers_the_named_tools_to_a_provider_that_searches_and_a_form_that_was_set_does_not() -> None:
@@ -177,6 +180,31 @@ async def test_our_search_stands_beside_a_providers_for_servers_that_listed_noth
     assert searchable is not None
     assert [tool.name for tool in searchable.offered] == ["read_file", SEARCH_TOOLS, CALL_TOOL]
     assert searchable.brief.endswith(f"{SEARCH_TOOLS} also starts and searches these servers: helper.")
+
+
+@pytest.mark.parametrize("form", [DisclosureForm.LINES, DisclosureForm.NAMES, DisclosureForm.AUTO, DisclosureForm.FULL])
+async def test_the_listing_of_tools_changes_only_with_a_tools_changed_event(form: DisclosureForm) -> None:
+    bench = await bench_of(DisclosurePolicy(form), Mode.AUTO)
+    offered, registry, turn, heard = bench.desk.offered, bench.toolbox.registry, bench.turn(), Listener()
+    offered.elsewhere = servers = OneUnlisted()
+    first = offered.settle()
+    heard.gate.opened.set()
+    async with told(registry, heard):
+        await turn.call(call(SEARCH_TOOLS, {"query": "free slots"}))
+        await turn.call(call(CALL_TOOL, {"name": "chat__add_reaction", "arguments": REACTION}))
+        await turn.call(call("chat__add_reaction", {"no": "such"}))
+        offered.go_by(evolve(offered.policy))
+        servers.names = ()  # it was started, and has no tools
+        registry.offer(map(RecordingTool, (OWN, *sixty_tools())))
+        await offered.freshen()
+        now = await offered.current()
+        assert (now.names, now.notes, now.searchable) == (first.names, first.notes, first.searchable)
+        assert heard.heard == []
+        registry.offer(map(RecordingTool, (OWN, *sixty_tools()[1:])))
+        assert (await offered.current()).notes != first.notes
+        await heard.more()
+        ((gone, _),) = heard.heard
+        assert gone[0] == sixty_tools()[0].name
 
 
 IDES = (

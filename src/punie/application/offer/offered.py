@@ -97,7 +97,7 @@ class OfferedTools:
         """As `current`, without waiting for changes that were announced."""
         registry, unlisted = self.toolbox.registry, self.elsewhere.unlisted()
         catalog = registry.catalog()
-        if catalog is self._seen and unlisted == self._unlisted:
+        if catalog == self._seen and {*unlisted} <= {*self._unlisted}:  # one that listed no tools changes nothing
             return self._offered
         others, may_search = tuple(tool for tool in catalog if not self.policy.keeps(tool)), self._may_search()
         form = self.policy.form_for(others) if may_search else DisclosureForm.FULL
