@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Sequence
 
 from attrs import define, evolve, field
@@ -174,6 +175,7 @@ class AgentsTurn(LibraryTurn[History]):
         bound = turn.limits.max_output_tokens
         question = Question(instructions, self.now.items, tools, turn.effort, bound, turn.session_id)
         answer = self._answer = Answer()
+        await self.upkeep.asks(instructions, self._offered.sent, (json.dumps(item).encode() for item in question.items))
         await ask(self.kit, question, answer, self.events.emit, f"{self.turn.id}-{number}")
         return answer
 

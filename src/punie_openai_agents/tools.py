@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -50,6 +51,12 @@ class Offered:
             self._tools = {tool.name: _tool(tool) for tool in catalog}
             self._catalog = catalog
         return list(self._tools.values())
+
+    @property
+    def sent(self) -> dict[str, bytes]:
+        """The definitions that go with a request, by name."""
+        sent = ((name, [tool.description, tool.params_json_schema]) for name, tool in self._tools.items())
+        return {name: json.dumps(definition).encode() for name, definition in sent}
 
     def named(self, name: str) -> FunctionTool:
         """The tool of that name; one that was not offered as well: the desk refuses it, and shows that it did."""

@@ -314,7 +314,7 @@ def system_text(request: Recorded) -> str:
 
 
 async def test_the_model_is_told_the_names_with_every_request_and_never_of_one_that_is_gone(
-    spawn_ide: Spawn, project: Path
+    spawn_ide: Spawn, tmp_path: Path, project: Path
 ):
     grow = {"name": "shrink", "kind": "read", "inputSchema": {"type": "object"}}
     with StubOpenAI([Reply(calls=[Call("shrink", {})]), Reply(text=["done"])]) as stub:
@@ -334,6 +334,14 @@ async def test_the_model_is_told_the_names_with_every_request_and_never_of_one_t
         assert f"{gone}: Announce an absence" in system_text(first)
         assert gone not in request_text(second)
         assert "browser_navigate: Load an address" in system_text(second)
+    env = clean_environment(tmp_path / "home")
+    used = json.loads(run_cli("usage", "--json", env=env, cwd=project).stdout)
+    assert used["brokenPrefixes"] == [{"what": "instructions", "by": "the IDE", "requests": 1}]
+    shown = run_cli("usage", "--by", "model", env=env, cwd=project).stdout
+    assert shown.endswith("\nREQUESTS  CHANGED, AND BY WHOM\n       1  instructions (the IDE)\n")
+    page = run_cli("trace", "last", "--output", str(tmp_path / "page.html"), env=env, cwd=project)
+    assert page.returncode == 0, page.stderr
+    assert (tmp_path / "page.html").read_text("utf-8").count("begins otherwise: instructions (the IDE)") == 1
 
 
 @pytest.mark.parametrize(("form", "bound"), [("names", 2500), ("lines", 8000)])

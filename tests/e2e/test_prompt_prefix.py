@@ -13,6 +13,7 @@ from attrs import frozen
 from tests.e2e.conftest import Spawn
 from tests.e2e.test_disclosure import SEARCH, SLOTS, through
 from tests.e2e.test_disclosure_of_servers import ALL_SIX, WANTED, WISH, configured
+from tests.e2e.test_usage import rows
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -118,3 +119,5 @@ async def test_each_of_fifty_requests_begins_with_the_one_before_and_the_tools_a
     assert SUMMARY.encode() in b"".join(after.messages)
     assert len(after.messages) < len(before.messages)
     assert before.messages[-2] in after.messages, "what is kept is as it was"
+    _, (recorded,) = await rows(tmp_path)
+    assert [str(one) for one in recorded.broke] == ["message (Punie's compaction)"], "the ledger says what the wire saw"

@@ -13,6 +13,7 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.test_kept_sessions import kill, load
 from tests.e2e.test_modes import switch
+from tests.e2e.test_usage import rows
 from tests.fakes.tokens import count_tokens, missing_reason
 from tests.stub_openai import Call, Reply, StubOpenAI
 
@@ -113,6 +114,8 @@ async def test_a_session_that_is_loaded_elsewhere_hears_what_differs_and_a_perso
         mode = "mode: read-only (look only, all else is denied)"
         assert note == f"{NOTE}{mode}; tools that came: switch_mode]"
         assert json.dumps(third["messages"]).startswith(json.dumps(second["messages"])[:-1])
+    _, turns = await rows(project.parent)
+    assert [str(one) for one in turns[-1].broke] == ["tool switch_mode added (a change of mode)"]
 
 
 async def test_where_no_person_can_be_asked_the_model_knows(spawn: Spawn, project: Path):

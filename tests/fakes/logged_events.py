@@ -18,6 +18,7 @@ from punie.domain.session.events import (
     ModelChanged,
     PermissionAnswered,
     PermissionAsked,
+    RequestBegun,
     RequestEnded,
     RequestEnding,
     TextDelta,
@@ -30,7 +31,7 @@ from punie.domain.session.events import (
 )
 from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SessionBegun, SituationTold
 from punie.domain.session.situation import Situation
-from punie.domain.session.turn import StopReason, Usage
+from punie.domain.session.turn import PrefixBreak, StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import (
@@ -72,6 +73,7 @@ def tuples(of: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
 EFFORTS = st.none() | st.sampled_from(Effort)
 USAGES = st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, st.none() | st.floats(0, 1e9) | st.integers(0, 9))
 TIMES = st.floats(0, 1e9)
+BREAKS = st.builds(PrefixBreak, TEXT, TEXT, st.none() | COUNTS)
 EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
     st.builds(SessionBegun, TEXT, tuples(TEXT), OPTIONAL),
     st.builds(PromptAccepted, TEXT, st.builds(Prompt, tuples(BLOCKS)), OPTIONAL, EFFORTS),
@@ -84,7 +86,8 @@ EVENTS: st.SearchStrategy[LoggedEvent] = st.one_of(
     st.builds(CallFinished, TEXT, TEXT, st.sampled_from(ToolOutcome), TEXT),
     st.builds(PermissionAsked, TEXT, TEXT, tuples(TEXT)),
     st.builds(PermissionAnswered, TEXT, st.sampled_from(Verdict), TEXT, st.sampled_from(AnsweredBy), OPTIONAL),
-    st.builds(RequestEnded, TEXT, TIMES, USAGES, st.none() | TIMES, st.sampled_from(RequestEnding)),
+    st.builds(RequestBegun, TEXT, tuples(st.tuples(TEXT, TEXT)), tuples(TEXT), OPTIONAL),
+    st.builds(RequestEnded, TEXT, TIMES, USAGES, st.none() | TIMES, st.sampled_from(RequestEnding), tuples(BREAKS)),
     st.builds(UsageChanged, USAGES),
     st.builds(ContextUsed, COUNTS, st.none() | COUNTS, st.none() | st.floats(0, 1e9)),
     st.builds(ModeChanged, st.sampled_from(Mode)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from punie.domain.session.turn import CallRecord, TurnRecord, Usage
+from punie.domain.session.turn import CallRecord, PrefixBreak, TurnRecord, Usage
 from punie.domain.tools.tool import ToolOutcome
 
 NOW = time.time()
@@ -33,7 +33,6 @@ def a_call(number: int = 0, **changes: Any) -> CallRecord:
 
 
 def a_turn(number: int = 0, **changes: Any) -> TurnRecord:
-    usage = Usage(100, 20, 3, 4, requests=2, cost_usd=0.25)
-    return evolve(
-        TurnRecord("sess_1", f"turn_{number}", "openai:some", "end_turn", NOW + number, 1500.0, usage), **changes
-    )
+    usage, broke = Usage(100, 20, 3, 4, requests=2, cost_usd=0.25), (PrefixBreak("tool fmt added", "the IDE"),) * 2
+    turn = TurnRecord("sess_1", f"turn_{number}", "openai:some", "end_turn", NOW + number, 1500.0, usage, broke)
+    return evolve(turn, **changes)

@@ -27,7 +27,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun
-from punie.domain.session.turn import PlanStep, StepStatus, StopReason, Usage
+from punie.domain.session.turn import PlanStep, PrefixBreak, StepStatus, StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Diff, Prompt, ResultContent, Text
@@ -56,8 +56,11 @@ class LogWriter:
         self.at += seconds
         self.add(*events)
 
-    def request(self, seconds: float, first_s: float, used: Usage, *said: LoggedEvent) -> None:
-        self.after(seconds, *said, RequestEnded(MODEL, seconds, used, first_s), ContextUsed(used.input_tokens, 131_072))
+    def request(
+        self, seconds: float, first_s: float, used: Usage, *said: LoggedEvent, broke: tuple[PrefixBreak, ...] = ()
+    ) -> None:
+        ended = RequestEnded(MODEL, seconds, used, first_s, broke=broke)
+        self.after(seconds, *said, ended, ContextUsed(used.input_tokens, 131_072))
 
     def call(
         self,
@@ -131,7 +134,9 @@ def _working(log: LogWriter) -> None:
         (Diff("/project/calculator/calc.py", OLD, NEW),), question=(4.2, "Allow for this session"),
         places=("/project/calculator/calc.py",),
     )  # fmt: skip
-    log.request(0.9, 0.3, Usage(2_600, 40, 2_304, 0, 1, 0.0012))
+    log.request(
+        0.9, 0.3, Usage(2_600, 40, 2_304, 0, 1, 0.0012), broke=(PrefixBreak("tool \u202efmt added", "the IDE"),)
+    )
     log.call(
         "run_command", "Running pytest -q", ToolKind.EXECUTE, 2.6,
         "\x1b[32m.\x1b[0m\x1b[32m.\x1b[0m                [100%]\n2 passed in 0.41s\n[exit code 0]",

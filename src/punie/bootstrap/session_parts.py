@@ -331,6 +331,8 @@ def session(
 ) -> LiveSession:
     """The session itself."""
     settings, conversation = setup.settings, setup.conversation
+    if conversation.kept is not None:
+        desk.prefix.go_on_from(conversation.kept.sent, conversation.kept.choice)
     ledgers = (assemble.client_ledger, assemble.local.get(TerminalLedger))
     return LiveSession(
         id=setup.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from punie.domain.errors import EngineError
@@ -208,6 +208,15 @@ class Upkeep(Protocol[H]):
         """Add what one request used, and tell the listener the totals and how full the context is, where that is known.
 
         Called after each answer.
+        """
+        ...
+
+    @abstractmethod
+    async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
+        """Note how the request that is made now begins; digests are made of it, and nothing is kept.
+
+        `tools` are the definitions sent, by name in their order; `history` has each message in any form that changes
+        with what is sent of it.
         """
         ...
 

@@ -52,13 +52,6 @@ def test_nothing_is_an_empty_catalogue() -> None:
     assert len(ToolCatalog()) == 0
 
 
-@given(catalogs, catalogs)
-def test_merging_keeps_the_first_and_adds_only_new_names_behind_it(first: ToolCatalog, second: ToolCatalog) -> None:
-    merged = first.merge(second)
-    assert merged.tools[: len(first)] == first.tools
-    assert merged.names[len(first) :] == tuple(name for name in second.names if name not in first)
-
-
 @given(catalogs, st.sets(st.sampled_from("abcdef")))
 def test_what_is_left_out_is_gone_and_the_rest_keeps_its_order(catalog: ToolCatalog, names: set[str]) -> None:
     assert catalog.without(names).names == tuple(name for name in catalog.names if name not in names)
@@ -70,7 +63,6 @@ def test_a_difference_says_what_came_and_went(old: ToolCatalog, new: ToolCatalog
     assert set(delta.added) == set(new.names) - set(old.names)
     assert set(delta.removed) == set(old.names) - set(new.names)
     assert delta.changed == ()
-    assert bool(delta) == (set(old.names) != set(new.names))
 
 
 def test_a_changed_definition_is_a_change_and_an_equal_one_is_none() -> None:

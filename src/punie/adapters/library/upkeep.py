@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
+from hashlib import blake2b
 from typing import Final, Generic
 
 import anyio
@@ -28,6 +29,7 @@ from punie.domain.session.events import (
     CompactionChanged,
     CompactionDelta,
     ContextUsed,
+    RequestBegun,
     SessionEvent,
     TextDelta,
     UsageChanged,
@@ -54,6 +56,12 @@ NOTES_SHARE: Final = 3
 """Tokens of the size that is too much for each character of the list of calls, where the context is small."""
 
 TEXT_ONLY: Final = "No tool runs now. Answer with the summary alone, in text."
+
+PUT_AWAY: Final = "Punie's putting away of old results"
+
+
+def _digest(sent: bytes) -> str:
+    return blake2b(sent, digest_size=8).hexdigest()
 
 
 @frozen
@@ -94,6 +102,9 @@ class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
     async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
         self.used += usage
 
+    async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
+        """Do nothing: no later request goes on from this one."""
+
     async def where_needed(self, history: H) -> H | None:
         return None
 
@@ -122,6 +133,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     _gave_up: bool = field(default=False, init=False)
     _count: int = field(default=0, init=False)
     _total: Usage = field(factory=Usage, init=False)
+    _why: str | None = field(default=None, init=False)
 
     async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
         """Add to the totals, and emit them."""
@@ -129,6 +141,13 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         await self.events.emit(UsageChanged(self._total))
         if context_tokens > 0:
             await self.events.emit(ContextUsed(context_tokens))
+
+    async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
+        """Tell the listener digests of how the request begins."""
+        listed = tuple((name, _digest(tool)) for name, tool in tools.items())
+        why, self._why = self._why, None
+        begins = _digest(instructions.encode("utf-8", "replace"))
+        await self.events.emit(RequestBegun(begins, listed, tuple(map(_digest, history)), why))
 
     async def where_needed(self, history: H) -> H | None:
         """The shorter history of a running turn: old results are put away, and near the context's end it is summarised.
@@ -138,6 +157,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         before = away_before(self.library.pieces(history))
         away = None if before is None else self.library.with_results_away(history, before)
         self.shorter = away or self.shorter
+        self._why = self._why if away is None else PUT_AWAY
         if self.above_tokens is None or self.library.tokens(away or history) <= self.above_tokens:
             return away
         return await self._unasked(away or history, self.above_tokens) or away

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from pydantic import ConfigDict, TypeAdapter
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -74,6 +75,9 @@ class StreamedModel(WrapperModel):
         opened: StreamedResponse | None = None
         sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
         model = as_it_thinks(self.wrapped, messages)
+        tools = {tool.name: _sent(tool) for tool in model_request_parameters.function_tools}
+        instructions = "\n\n".join(part.content for part in model_request_parameters.instruction_parts or ())
+        await self._upkeep.asks(instructions, tools, (_sent(message.parts) for message in sent))
         try:
             async with model.request_stream(sent, model_settings, model_request_parameters, None) as opened:
                 async for event in opened:
@@ -115,6 +119,13 @@ def as_it_thinks(model: Model, messages: Sequence[ModelMessage]) -> Model:
     make: Any = type(model)
     told: Model = make(model.model_name, provider=model.provider, profile=merge_profile(model.profile, profile))
     return told
+
+
+_AS_JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
+
+
+def _sent(part: object) -> bytes:
+    return _AS_JSON.dump_json(part, fallback=repr)
 
 
 def usage_of(used: RequestUsage | RunUsage, requests: int) -> Usage:

@@ -110,6 +110,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE audit_seal (count INTEGER NOT NULL, key TEXT NOT NULL) STRICT;
     INSERT INTO audit_seal VALUES (0, lower(hex(randomblob(32))));
     """,
+    """
+    ALTER TABLE turns ADD COLUMN broke TEXT NOT NULL DEFAULT '';
+    """,
 )
 """The changes of each version to the one before; a version that was released is never changed again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -14,12 +14,12 @@ from attrs import define, field
 
 from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
-from punie.domain.session.turn import CallRecord, TurnRecord, Usage
+from punie.domain.session.turn import CallRecord, PrefixBreak, TurnRecord, Usage
 from punie.ports.sessions import UsageLedger
 
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
-OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name != "usage")
-TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)))
+OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name not in {"usage", "broke"})
+TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)), "broke")
 
 
 READ_LIMIT_S = 10.0
@@ -58,7 +58,7 @@ class SqliteUsageLedger(UsageLedger):
 
     async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
         own, rows = len(OWN_TURN_COLUMNS), await self._read("turns", TURN_COLUMNS, since, session_id)
-        return tuple(TurnRecord(*row[:own], usage=Usage(*row[own:])) for row in rows)
+        return tuple(TurnRecord(*row[:own], usage=Usage(*row[own:-1]), broke=_broke(str(row[-1]))) for row in rows)
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
@@ -123,7 +123,7 @@ def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> Non
     """Add the records; one whose key is there already changes nothing."""
     calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
     turns = [
-        (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage))
+        (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage), _text_of(record.broke))
         for record in batch
         if isinstance(record, TurnRecord)
     ]
@@ -132,6 +132,15 @@ def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> Non
             marks = ", ".join("?" * len(columns))
             statement = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - our own words
             database.run_many(statement, rows)
+
+
+def _text_of(broke: Iterable[PrefixBreak]) -> str:
+    """A line each, without the numbers of messages, which no sum needs; neither part has a line's end or a tab."""
+    return "\n".join(f"{one.what}\t{one.by}" for one in broke)
+
+
+def _broke(text: str) -> tuple[PrefixBreak, ...]:
+    return tuple(PrefixBreak(what, by) for what, _, by in (line.partition("\t") for line in text.splitlines()))
 
 
 def _forget(database: Database, before: float) -> None:

@@ -184,6 +184,8 @@ class SessionSpans:
         }
         if event.first_s is not None:
             about["gen_ai.response.time_to_first_chunk"] = event.first_s
+        if event.broke:
+            about["punie.prefix.broken"] = content("; ".join(map(str, event.broke)))
         name, began = f"chat {model['gen_ai.request.model']}", at - max(0.0, event.elapsed_s)
         span = self._started(name, turn.context, about, began, SpanKind.CLIENT)
         if event.ending is not RequestEnding.DONE:

@@ -11,6 +11,7 @@ from attrs import define, evolve, field
 from punie.application.desk.call import CallRequest, CallUnderWay, SessionContext
 from punie.application.desk.card import ProgressPace
 from punie.application.desk.permission import SessionPermission
+from punie.application.desk.prefix import PrefixWatch
 from punie.application.desk.statistics import CallStatistics, estimated, expected_s
 from punie.application.offer.offered import OfferedTools
 from punie.application.offer.registry import ToolRegistry
@@ -126,12 +127,14 @@ class SessionDesk:
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)
     statistics: CallStatistics = field(factory=CallStatistics, init=False)
+    prefix: PrefixWatch = field(init=False)
     places: anyio.Semaphore = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         context = self.context
         self.running = RunningCalls(context.clock)
         self.pace = ProgressPace(context.clock)
+        self.prefix = PrefixWatch(self.registry)
         self.lifetimes = ToolLifetimes(context.log)
         self.places = anyio.Semaphore(context.limits.concurrent_calls, fast_acquire=True)
 

@@ -15,6 +15,7 @@ from attrs import define, evolve, field
 from punie.application.desk.call import CallUnderWay
 from punie.application.desk.card import CallCard
 from punie.application.desk.order import MessageOrder
+from punie.application.desk.prefix import PrefixWatch
 from punie.application.desk.repeats import TurnOverError, TurnState
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.desk.stages import CallStages
@@ -23,8 +24,15 @@ from punie.application.tools.session.search_tools import schema_text
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
 from punie.domain.model.text import result_text
-from punie.domain.session.events import RequestEnded, RequestEnding
-from punie.domain.session.turn import Usage
+from punie.domain.session.events import (
+    RequestBegun,
+    RequestEnded,
+    RequestEnding,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+)
+from punie.domain.session.turn import PrefixBreak, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
 from punie.domain.values.json_value import json_text
@@ -40,11 +48,15 @@ class RequestWatch:
     """Measures a turn's requests to its model from outside the engine; lives as long as the turn.
 
     An engine lists the tools before each request and reports the usage after it (`ports/engine.py`); the request is
-    between the two, so that no engine has to measure itself. `model` is the name of the model that is asked.
+    between the two, so that no engine has to measure itself. `model` is the name of the model that is asked. `broke` is
+    what the turn's requests began otherwise with, where the engine says how they begin.
     """
 
     clock: Clock
     model: str = ""
+    prefix: PrefixWatch = field(factory=PrefixWatch)
+    broke: tuple[PrefixBreak, ...] = field(default=(), init=False)
+    _broke: tuple[PrefixBreak, ...] = field(default=(), init=False)
     _began_s: float = field(init=False)
     _first_s: float | None = field(default=None, init=False)
     _open: bool = field(default=False, init=False)
@@ -57,6 +69,16 @@ class RequestWatch:
         """A request is about to be made: the tools were listed."""
         self.interrupt()
         self._open = True
+
+    def hear(self, event: SessionEvent, *, of_a_person: bool = False) -> None:
+        """Take an event of the turn, before anyone else; `of_a_person` says that a command is being carried out."""
+        if isinstance(event, (TextDelta, ThoughtDelta)):
+            self.piece()
+        elif isinstance(event, RequestBegun):
+            self._broke = self.prefix.broken(event, self.model)
+            self.broke += self._broke
+        else:
+            self.prefix.hear(event, of_a_person=of_a_person)
 
     def interrupt(self) -> None:
         """A call begins or ends: no request is under way, and the next one begins later."""
@@ -81,7 +103,8 @@ class RequestWatch:
         return self._ended(Usage(), ending) if self._open else None
 
     def _ended(self, used: Usage, ending: RequestEnding) -> RequestEnded:
-        ended = RequestEnded(self.model, self.clock.monotonic_s() - self._began_s, used, self._first_s, ending)
+        elapsed_s, broke, self._broke = self.clock.monotonic_s() - self._began_s, self._broke, ()
+        ended = RequestEnded(self.model, elapsed_s, used, self._first_s, ending, broke)
         self.interrupt()
         return ended
 
@@ -108,7 +131,7 @@ class TurnDesk(ToolDoor):
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.requests = RequestWatch(self.desk.context.clock)
+        self.requests = RequestWatch(self.desk.context.clock, prefix=self.desk.prefix)
 
     async def offered(self) -> ToolCatalog:
         self.requests.begin()

@@ -19,6 +19,7 @@ from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
     ModeChanged,
+    RequestBegun,
     SessionEvent,
     ToolCallAnnounced,
     ToolCallUpdated,
@@ -61,8 +62,8 @@ class KeptSession:
     """A session's place in the store; lives as long as the session is open in this process.
 
     `next_sequence` is the number of its next entry. `summary` is None for a new session. `choice` is the model that was
-    used last, `context` the latest use of the model's context and `told` what the model knows of its surroundings, each
-    where the log has it.
+    used last, `context` the latest use of the model's context, `told` what the model knows of its surroundings and
+    `sent` how a request began, each where the log has it.
     """
 
     store: SessionStore
@@ -72,6 +73,7 @@ class KeptSession:
     choice: ModelChoice | None = None
     context: ContextUsed | None = None
     told: SituationTold | None = None
+    sent: RequestBegun | None = None
 
     async def let_go(self) -> None:
         """Release the lease, in bounded time; where that fails the lease expires."""

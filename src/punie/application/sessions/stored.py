@@ -54,7 +54,8 @@ class StoredSessions:
         except BaseException:
             await KeptSession(self.store, lease).let_go()
             raise
-        return KeptSession(self.store, lease, summary.last_sequence + 1, summary, end.choice, end.context, end.told)
+        after = summary.last_sequence + 1
+        return KeptSession(self.store, lease, after, summary, end.choice, end.context, end.told, end.sent)
 
     async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
         """The conversation as that engine can continue it. Raises `SessionStoreError`."""

@@ -21,10 +21,10 @@ from punie.domain.session.events import (
     ContextUsed,
     NoticeGiven,
     NoticeSeverity,
+    RequestBegun,
     RequestEnding,
     SessionEvent,
     TextDelta,
-    ThoughtDelta,
     TurnEnded,
     UsageChanged,
 )
@@ -52,7 +52,6 @@ NEAR_THE_END = NoticeGiven(
 
 BROKE = "Something broke inside Punie; its log says more."
 FAILURE_CHARS = 1_000
-PIECES = (TextDelta, ThoughtDelta)
 
 
 def only_talks(tools: ToolCatalog) -> bool:
@@ -75,14 +74,17 @@ class TurnEvents(EventSink):
     usage: Usage = Usage()
     compact_share: float | None = None
     _over: bool = field(default=False, init=False)
+    _sent: RequestBegun | None = field(default=None, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         if self._over:
             return
+        self.requests.hear(event, of_a_person=self.compact_share is None)
+        if isinstance(event, RequestBegun):
+            await self._log(evolve(event, history=(), why=None))
+            return
         ended = None
-        if isinstance(event, PIECES):
-            self.requests.piece()
-        elif isinstance(event, UsageChanged):
+        if isinstance(event, UsageChanged):
             self.usage = event.usage
             self.gauge.count(event)
             ended = self.requests.counted(event.usage)
@@ -96,6 +98,12 @@ class TurnEvents(EventSink):
         await self.lane.emit(event)
         if ended is not None:
             await self.lane.emit(ended)
+
+    async def _log(self, sent: RequestBegun) -> None:
+        """Let the log have the beginning of the turn's requests, again where it changed: for another process."""
+        if sent != self._sent:
+            self._sent = sent
+            await self.lane.emit(sent)
 
     async def _announce(self, used_tokens: int | None = None) -> None:
         """Tell the person, before it happens, that the conversation is made shorter."""
@@ -245,6 +253,7 @@ class PromptTurn(RunningTurn):
         started_at, started_s = self._started
         elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value
-        self.session.desk.ledger.record_turn(
-            TurnRecord(self.session.id, self.id, self.session.model, stop_reason, started_at, elapsed_ms, usage)
+        session, broke = self.session, self._desk.requests.broke
+        session.desk.ledger.record_turn(
+            TurnRecord(session.id, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
         )

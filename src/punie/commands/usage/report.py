@@ -10,8 +10,10 @@ import io
 import json
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from attrs import frozen
@@ -105,12 +107,16 @@ class UnusedTool:
 
 @frozen
 class UsageReport:
-    """The sums over one period. Tools and models by how much they were used, sessions and days from old to new."""
+    """The sums over one period. Tools and models by how much they were used, sessions and days from old to new.
+
+    `broke` counts the requests that began otherwise than the ones before them, by what differed and whose doing it was.
+    """
 
     calls: CallTotals
     turns: TurnTotals
     by: Mapping[Table, Sequence[UsageRow]]
     unused: tuple[UnusedTool, ...]
+    broke: Mapping[tuple[str, str], int]
 
     @property
     def empty(self) -> bool:
@@ -138,6 +144,7 @@ def usage_report(
             Table.DAY: _periods(calls, turns, lambda record: day_of(record.started_at)),
         },
         unused=tuple(UnusedTool(tool.name, tool.source.value, estimated_tokens(tool)) for tool in idle),
+        broke=dict(Counter((one.what, one.by) for turn in turns for one in turn.broke).most_common()),
     )
 
 
@@ -169,7 +176,8 @@ def usage_json(report: UsageReport) -> str:
     keys = {"byTool": Table.TOOL, "byModel": Table.MODEL, "bySession": Table.SESSION, "byDay": Table.DAY}
     unused = [{"tool": idle.tool, "source": idle.source, "tokens": idle.tokens} for idle in report.unused]
     tables: dict[str, object] = {key: _rows(report, by) for key, by in keys.items()}
-    return json.dumps({**tables, "unused": unused}, ensure_ascii=False)
+    broke = [{"what": what, "by": by, "requests": count} for (what, by), count in report.broke.items()]
+    return json.dumps({**tables, "unused": unused, "brokenPrefixes": broke}, ensure_ascii=False)
 
 
 def usage_csv(report: UsageReport, by: Table) -> str:
@@ -187,7 +195,19 @@ def usage_text(report: UsageReport, by: Table) -> str:
     lines = [_sums(report), ""]
     columns = _SHOWN[by]
     rows = [[column.shown(row) for column in columns] for row in _rows(report, by)]
-    return "\n".join([*lines, *_aligned([column.title for column in columns], rows)]) + "\n"
+    return "\n".join([*lines, *_aligned([column.title for column in columns], rows)]) + "\n" + _broke_text(report)
+
+
+BROKE_SHOWN = 10
+
+
+def _broke_text(report: UsageReport) -> str:
+    """The requests of which a provider's cache served less than it could, by the reasons; empty without any."""
+    if not report.broke:
+        return ""
+    rows = [[count, f"{what} ({by})"] for (what, by), count in islice(report.broke.items(), BROKE_SHOWN)]
+    head = "Requests that began otherwise than the one before, so that less came from cache:"
+    return f"\n{head}\n\n{table(['REQUESTS', 'CHANGED, AND BY WHOM'], rows)}"
 
 
 def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str) -> str:

@@ -11,7 +11,7 @@ from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.prompt_files import CommandInfo
-from punie.domain.session.turn import Plan, StopReason, Usage
+from punie.domain.session.turn import Plan, PrefixBreak, StopReason, Usage
 from punie.domain.tools.execution import CallStatus, Severity
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.values.content import ResultContent
@@ -160,6 +160,20 @@ class UsageChanged:
     usage: Usage
 
 
+@frozen
+class RequestBegun:
+    """A request to the model is about to be made, as digests: for the desk, and without its history for the log.
+
+    `tools` are names with digests in the order sent, and `history` has one for each message. `why` says by whom
+    messages that were sent before were changed; None where the engine left them alone.
+    """
+
+    instructions: str
+    tools: tuple[tuple[str, str], ...]
+    history: tuple[str, ...] = ()
+    why: str | None = None
+
+
 class RequestEnding(StrEnum):
     """The end of a request to the model."""
 
@@ -173,7 +187,7 @@ class RequestEnded:
     """A request to the model is over: for the session's log, not for ACP.
 
     `elapsed_s` is its time, `first_s` the time until the first piece of the answer (None where there was none), `usage`
-    that of this request alone.
+    that of this request alone, `broke` what it began otherwise with than the request before.
     """
 
     model: str
@@ -181,6 +195,7 @@ class RequestEnded:
     usage: Usage
     first_s: float | None = None
     ending: RequestEnding = RequestEnding.DONE
+    broke: tuple[PrefixBreak, ...] = ()
 
 
 @frozen
@@ -273,6 +288,7 @@ LastingEvent: TypeAlias = (
     | CallFinished
     | PermissionAsked
     | PermissionAnswered
+    | RequestBegun
     | RequestEnded
     | UsageChanged
     | ContextUsed

@@ -16,6 +16,7 @@ from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
     ModelChanged,
+    RequestBegun,
     SessionEvent,
     ToolCallAnnounced,
     ToolCallUpdated,
@@ -122,8 +123,8 @@ class LastTurn:
 class LogEnd:
     """The end of a log; takes the log's events in order, beginning at least `LOOKS_BACK` before its last prompt.
 
-    `choice` is the session's last model, `context` the last used part of its context, and `told` the surroundings that
-    the model knows; None where the log does not say.
+    `choice` is the session's last model, `context` the last used part of its context, `told` the surroundings that the
+    model knows, and `sent` what its last turn began with; None where the log does not say.
     """
 
     LOOKS_BACK: ClassVar[int] = 20
@@ -132,6 +133,7 @@ class LogEnd:
     choice: ModelChoice | None = field(default=None, init=False)
     context: ContextUsed | None = field(default=None, init=False)
     told: SituationTold | None = field(default=None, init=False)
+    sent: RequestBegun | None = field(default=None, init=False)
     _turn: LastTurn = field(factory=LastTurn, init=False)
     _says_context: bool = field(default=False, init=False)
 
@@ -147,6 +149,8 @@ class LogEnd:
                 self.context, self._says_context = event, True
             case SituationTold():
                 self.told = event
+            case RequestBegun():
+                self.sent = event
             case _:
                 pass
 

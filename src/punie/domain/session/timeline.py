@@ -45,7 +45,7 @@ class Speech:
 
 @frozen
 class Request:
-    """A request to the model."""
+    """A request to the model; `broke` says what it began otherwise with than the one before."""
 
     began: float
     ended: float
@@ -53,6 +53,7 @@ class Request:
     usage: Usage
     first_s: float | None = None
     ending: RequestEnding = RequestEnding.DONE
+    broke: tuple[str, ...] = ()
 
 
 @frozen

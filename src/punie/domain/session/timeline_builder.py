@@ -181,8 +181,11 @@ def _requested(turn: OpenTurn, at: float, event: RequestEnded) -> None:
     began = max(turn.seen.began, at - max(0.0, event.elapsed_s))
     turn.timed(turn.model, began, at)
     turn.seen = evolve(turn.seen, requests=turn.seen.requests + max(1, event.usage.requests))
-    request = Request(began, at, one_line(event.model, TITLE_CHARS), event.usage, event.first_s, event.ending)
-    turn.add_before_speech(request)
+    model, broke = (
+        one_line(event.model, TITLE_CHARS),
+        tuple(one_line(str(one), TITLE_CHARS) for one in event.broke[:20]),
+    )
+    turn.add_before_speech(Request(began, at, model, event.usage, event.first_s, event.ending, broke))
 
 
 def _announced(turn: OpenTurn, at: float, event: ToolCallAnnounced) -> None:

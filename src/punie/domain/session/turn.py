@@ -35,6 +35,22 @@ class Usage:
         )
 
 
+@frozen
+class PrefixBreak:
+    """A part of a request that differs from the request before, so that the provider's cache ends there.
+
+    `what` is `model`, `instructions`, `message` (the first, whose `number` is from 1) or the tools, in words; `by` is
+    the party behind it.
+    """
+
+    what: str
+    by: str
+    number: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what}{'' if self.number is None else f' {self.number}'} ({self.by})"
+
+
 class StopReason(StrEnum):
     """ACP's stop reasons."""
 
@@ -144,7 +160,10 @@ class CallRecord:
 
 @frozen
 class TurnRecord:
-    """One finished turn: `stop_reason` is ACP's, or `failed` where the engine could not answer."""
+    """One finished turn: `stop_reason` is ACP's, or `failed` where the engine could not answer.
+
+    `broke` is what its requests began otherwise with than the ones before them.
+    """
 
     session_id: str
     turn_id: str
@@ -153,3 +172,4 @@ class TurnRecord:
     started_at: float
     elapsed_ms: float
     usage: Usage = Usage()
+    broke: tuple[PrefixBreak, ...] = ()

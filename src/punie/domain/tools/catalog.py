@@ -29,9 +29,6 @@ class CatalogDelta:
     removed: tuple[str, ...]
     changed: tuple[str, ...]
 
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
-
 
 @frozen
 class SearchableOffer:
@@ -90,10 +87,6 @@ class ToolCatalog:
         """This catalogue less the named tools."""
         left_out = frozenset(names)
         return ToolCatalog(tool for tool in self.tools if tool.name not in left_out)
-
-    def merge(self, other: ToolCatalog) -> ToolCatalog:
-        """This catalogue followed by the tools of `other` whose names it does not use."""
-        return ToolCatalog((*self.tools, *other.tools))
 
     def diff(self, newer: ToolCatalog) -> CatalogDelta:
         """The tools that `newer` added, removed and changed against this catalogue."""

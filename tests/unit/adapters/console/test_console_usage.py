@@ -9,6 +9,7 @@ import tomllib
 import unicodedata
 
 import pytest
+from attrs import evolve
 
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
@@ -76,11 +77,12 @@ def test_json_has_the_documented_shape():
             {"tool": "git_log", "source": "built-in", "tokens": report().unused[0].tokens},
             {"tool": "git_diff", "source": "built-in", "tokens": report().unused[1].tokens},
         ],
+        "brokenPrefixes": [{"what": "tool fmt added", "by": "the IDE", "requests": 4}],
     }  # fmt: skip
 
 
 def test_json_of_nothing_has_the_same_keys():
-    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": []}
+    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": [], "brokenPrefixes": []}
     assert json.loads(usage_json(report([], [], []))) == empty
 
 
@@ -90,7 +92,10 @@ def test_the_text_is_a_table_under_a_line_of_sums():
     assert lines[2].split() == ["TOOL", "CALLS", "OK", "FAILED", "DENIED", "STOPPED", "TIME", "IN", "OUT"]
     assert lines[3].split() == ["read_file", "2", "1", "0", "1", "0", "12", "ms", "25", "B", "1", "kB"]
     assert lines[4].split() == ["run_command", "1", "0", "1", "0", "0", "61.0", "s", "20", "B", "2", "MB"]
-    assert len({len(line) for line in lines[2:]}) == 1, "aligned"
+    assert len({len(line) for line in lines[2:5]}) == 1, "aligned"
+    assert lines[-2:] == ["REQUESTS  CHANGED, AND BY WHOM", "       4  tool fmt added (the IDE)"]
+    quiet = [evolve(turn, broke=()) for turn in TURNS]
+    assert usage_text(report(turns=quiet), Table.TOOL).splitlines() == lines[:5]
 
 
 @pytest.mark.parametrize("table", Table)
@@ -101,7 +106,7 @@ def test_no_line_is_wider_than_eighty_columns_or_unsafe_to_show(table: Table):
     ]
     turns = [a_turn(n, model=hostile, session_id=hostile, usage=Usage(10**9, 10**9, requests=9)) for n in range(9)]
     text = usage_text(report(calls, turns), table)
-    assert len(text.splitlines()) == 4
+    assert len(text.partition("\n\nRequests that began")[0].splitlines()) == 4
     assert max(width(line) for line in text.splitlines()) <= 80
     assert all(unicodedata.category(char) not in {"Cc", "Cf"} for char in text.replace("\n", ""))
     assert ("…" in text) == (table is not Table.DAY), "names are cut"

@@ -111,8 +111,9 @@ async def test_it_is_one_whole_document_with_its_mark() -> None:
 async def test_durations_tokens_cost_questions_and_changes_are_on_it() -> None:
     text = " ".join(read(await page_of(one_of_everything())).text.split())
     for said in (
-        "Mend the add function", "9,460 in, 304 out (7,936 from cache) tokens", "$0.0065", "16.3 s",
-        "1,850 in, 64 out · first word 620 ms · $0.0021", "answered “Allow for this session” after 4.2 s",
+        "Mend the add function", "9,460 in, 304 out (7,936 from cache, 84 %) tokens", "$0.0065", "16.3 s",
+        "1,850 in, 64 out · first word 620 ms · $0.0021",
+        "· begins otherwise: tool <U+202E>fmt added (the IDE)", "answered “Allow for this session” after 4.2 s",
         "denied", "answered “Reject” after 1 min 15 s", "+2 \u22121", "The model is anthropic:claude-sonnet from here.",
         "It failed. The model answered with HTTP 429", "context 2,700 of 131,072", "2 passed in 0.41s",
     ):  # fmt: skip
