@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import EVERYTHING, RawClient
 from tests.e2e.scripts import text
+from tests.e2e.test_usage import rows
 from tests.integration.engine_bench import dangling
 from tests.stub_openai import Call, Failure, Recorded, Reply, StubOpenAI
 
@@ -145,18 +146,25 @@ async def test_a_killed_process_goes_on_from_the_summary_and_shows_the_whole_con
         assert "/compact" not in told(last)
 
 
-async def test_a_client_that_does_not_show_compactions_is_told_in_words_alone(spawn: Spawn, project: Path) -> None:
-    with StubOpenAI([Reply(text=["Hello."]), Reply(text=["A greeting."])]) as stub:
+async def test_a_client_that_does_not_show_compactions_is_told_in_words_alone(
+    spawn: Spawn, tmp_path: Path, project: Path
+) -> None:
+    replies = ("Hello.", "Still here.", "A greeting.", "Gladly.")
+    with StubOpenAI([Reply(text=[words]) for words in replies]) as stub:
         async with spawn(model=MODEL, env=stub.environment()) as ide:
             session = await ide.open(project)
             assert (
                 await ide.prompt(session, "/compact", timeout_s=START_S)
             ).text == "There is nothing to summarise yet."
             await ide.prompt(session, "hello")
+            await ide.prompt(session, "hello again")
             turn = await ide.prompt(session, "/compact")
             assert "A greeting." not in turn.text
             assert "summary" in turn.text
             assert compactions(ide, session) == []
+            await ide.prompt(session, "go on")
+        _, turns = await rows(tmp_path)
+        assert [[str(one) for one in turn.broke] for turn in turns][-2:] == [[], ["message (the person's /compact)"]]
         async with spawn(model=MODEL, env=stub.environment()) as ide:
             await load(ide, session, project)
             assert compactions(ide, session) == []

@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from punie.adapters.library.upkeep import PUT_AWAY
+from punie.application.desk.prefix import PrefixWatch
 from punie.domain.model.compaction import ANSWERS_SEEN
-from punie.domain.session.events import CompactionChanged
+from punie.domain.session.events import CompactionChanged, RequestBegun
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.tool import ToolCall, ToolResult
 from tests.fakes.engine_side import FakeToolDoor, catalog_of
@@ -58,6 +60,10 @@ async def test_old_results_are_put_away_seldom_and_stay_away(place: Place) -> No
         requests = [talk.messages(number) for number in range(REQUESTS + 1)]
         breaks = [n for n in range(1, REQUESTS + 1) if not common(requests[n - 1], requests[n])]
         assert 1 <= len(breaks) <= 4
+        watch = PrefixWatch()
+        seen = [watch.broken(event, "m") for event in talk.sink.events if isinstance(event, RequestBegun)]
+        assert [number for number, broke in enumerate(seen) if broke] == breaks, "the digests say what the wire says"
+        assert {(one.what, one.by) for broke in seen for one in broke} == {("message", PUT_AWAY)}
         for number in range(REQUESTS + 1):
             found = results(talk, number)
             assert len(found) == number, "every call has its result"
