@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from landbox.box import Box, Grant
-from landbox.kernel import READ, READ_DIR, WRITE
+from landbox.kernel import EXECUTE, READ, READ_DIR, WRITE
 from landbox.places import for_work, installations, is_below, own_places, personal_settings, quiet, repository, system
 
 FOLDERS_LIMIT = 2_000
@@ -84,8 +84,8 @@ class Looking:
         self._hides, self._hidden, self._hiding = hides, tuple(hidden), Hiding(hides)
         self._fixed: tuple[Grant, ...] = ()
 
-    def box(self, scratch: str, reads: Sequence[str] = (), lists: Sequence[str] = ()) -> Box:
-        """A closed box that writes into the folder `scratch` alone, and also reads or lists some paths. Blocks."""
+    def box(self, scratch: str, reads: Sequence[str] = (), lists: Sequence[str] = (), runs: Sequence[str] = ()) -> Box:
+        """A closed box that writes into the folder `scratch` alone, and reads, lists or runs some more paths. Blocks."""
         self._fixed = self._fixed or tuple(grant for grant in self._always() if os.path.exists(grant.path))
         grants = [Grant(scratch, READ | WRITE)]
         for root in self._roots:
@@ -93,6 +93,7 @@ class Looking:
             grants += [Grant(root, READ_DIR), Grant(root, READ, hidden)]
         grants += [Grant(path, READ) for path in reads]
         grants += [Grant(path, READ_DIR) for path in lists]
+        grants += [Grant(path, READ | EXECUTE) for path in runs]
         return Box((*grants, *self._fixed), closed=True, environment=quiet(scratch))
 
     def _always(self) -> Iterator[Grant]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from landbox.boxes import Looking, working
 from landbox.bubblewrap import options
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.domain.errors import ToolFailedError
+from punie.domain.values.paths import is_inside
 from punie.domain.values.terminal import Box, Command, Confinement
 from shellsight.secret_names import SECRET_FOLDERS, is_secret
 
@@ -122,7 +124,10 @@ class LandlockBoxes:
         except OSError as error:
             raise ToolFailedError(f"There is no room for temporary files ({error}), so nothing was run.") from None
         if wanted.box is Box.LOOK:
-            return Confined(command, self._looking.box(scratch, wanted.reads, wanted.lists), scratch)
+            # Programs that came with Punie are run although its own environment need not be on PATH.
+            ours = os.path.dirname(command.program) == os.path.dirname(sys.executable)
+            runs = (command.program,) if ours and not is_inside(command.program, self.roots) else ()
+            return Confined(command, self._looking.box(scratch, wanted.reads, wanted.lists, runs), scratch)
         return Confined(command, working(self.roots, scratch), scratch)
 
 
