@@ -85,7 +85,7 @@ class Looking:
         self._fixed: tuple[Grant, ...] = ()
 
     def box(self, scratch: str, reads: Sequence[str] = (), lists: Sequence[str] = (), runs: Sequence[str] = ()) -> Box:
-        """A closed box that writes into the folder `scratch` alone, and reads, lists or runs some more paths. Blocks."""
+        """A closed box that writes into the folder `scratch` alone, and reads, lists or runs some paths. Blocks."""
         self._fixed = self._fixed or tuple(grant for grant in self._always() if os.path.exists(grant.path))
         grants = [Grant(scratch, READ | WRITE)]
         for root in self._roots:
