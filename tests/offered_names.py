@@ -10,10 +10,13 @@ EDITING = ["edit_file", "restore_file"]
 LOOKING = ["list_files", "search_text", "outline"]
 """This machine's, beside a client that reads files."""
 
-MACHINE = [
-    *LOOKING, "get_shell_info", "git_status", "git_diff", "git_log", "git_add_commit", "python_lint", "python_types",
+RUNNING = [
+    "get_shell_info", "git_status", "git_diff", "git_log", "git_add_commit", "python_lint", "python_types",
     "python_tests",
 ]  # fmt: skip
+"""This machine's, with the terminal tools, whoever serves those."""
+
+MACHINE = [*LOOKING, *RUNNING]
 """This machine's alone: no client has a method for one of them."""
 
 ALL = [*STATIC, *EDITING, *MACHINE]

@@ -19,7 +19,7 @@ from tests.e2e.test_mcp_sessions import session_with
 from tests.e2e.test_tools_changed import changed
 from tests.fakes import tokens
 from tests.fakes.sixty_tools import sixty_entries
-from tests.offered_names import EDITING, LOOKING, STATIC
+from tests.offered_names import ALL, STATIC
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +54,7 @@ async def test_few_tools_are_offered_as_they_always_were(spawn_ide: Spawn, proje
 @pytest.mark.parametrize("form", ["lines", "names"])
 async def test_a_form_does_not_touch_punies_own_tools(spawn: Spawn, project: Path, form: str):
     async with spawn([TOOLS], env={"PUNIE_TOOLS_DISCLOSURE": form}) as ide:
-        assert await in_the_answers_tools(ide, project) == [*STATIC, *EDITING, *LOOKING]
+        assert await in_the_answers_tools(ide, project) == ALL
 
 
 @pytest.mark.requirement("S4-40")

@@ -16,7 +16,7 @@ from tests.e2e.test_disclosure import CALL, MODEL, SEARCH, SLOTS, SLOW_START_S, 
 from tests.fakes import tokens
 from tests.fakes.mcp_servers import catalogue_server
 from tests.fakes.sixty_tools import SERVERS
-from tests.offered_names import EDITING, LOOKING, STATIC
+from tests.offered_names import ALL
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ def catalogue(name: str, *options: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [catalogue_server.__file__, name, *options]}
 
 
-OWN = [*STATIC, *EDITING, *LOOKING, "update_plan"]
+OWN = [*ALL, "update_plan"]
 ALL_SIX = {name: catalogue(name) for name in SERVERS}
 
 

@@ -20,7 +20,7 @@ from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import EVERYTHING, agent_command, capabilities, clean_environment
 from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
-from tests.offered_names import ALL, EDITING, LOOKING, STATIC
+from tests.offered_names import ALL, STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19"), pytest.mark.executed]
 
@@ -158,7 +158,7 @@ async def test_the_catalogue_tier_through_the_sdks_extension_methods(spawn_sdk: 
 async def test_the_capabilities_tier(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([TOOLS]) as ide:
         turn = await ide.prompt(await ide.start(project))
-        assert turn.names == [*STATIC, *EDITING, *LOOKING]
+        assert turn.names == ALL
 
 
 @pytest.mark.requirement("S0-21", "S0-68")

@@ -12,7 +12,7 @@ from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import EVERYTHING, RpcError
 from tests.e2e.scripts import RESULT, TOOLS, call, text
-from tests.offered_names import EDITING, LOOKING, STATIC
+from tests.offered_names import ALL, EDITING, STATIC
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-4")]
 
@@ -55,7 +55,7 @@ async def test_the_variable_for_local_tools_beats_the_file(spawn: Spawn, project
         assert (await ide.prompt(await ide.open(project))).names == [*STATIC, *EDITING]
     async with spawn([TOOLS], env={"PUNIE_TOOLS_LOCAL": "auto"}) as ide:
         names = (await ide.prompt(await ide.open(project))).names
-        assert names == [*STATIC, *EDITING, *LOOKING]
+        assert names == ALL
 
 
 @pytest.mark.requirement("S2-17")

@@ -13,7 +13,7 @@ from tests.e2e.ide_parts import RefusalError
 from tests.e2e.promptness import Stopwatch
 from tests.e2e.raw_client import EVERYTHING, RawClient, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, call, text
-from tests.offered_names import ALL, EDITING, LOOKING, STATIC, TERMINAL
+from tests.offered_names import ALL, EDITING, LOOKING, RUNNING, STATIC, TERMINAL
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-3")]
 
@@ -36,10 +36,11 @@ async def offered(ide: RawClient, project: Path) -> tuple[list[str], dict[str, A
         (capabilities(read=True, write=True), "never", ["read_file", "write_file", *EDITING]),
         (capabilities(terminal=True), "never", TERMINAL),
         (EVERYTHING, "never", [*STATIC, *EDITING]),
-        (capabilities(read=True), "auto", ["read_file", *LOOKING]),
-        (capabilities(write=True), "auto", ["write_file"]),
-        (capabilities(terminal=True), "auto", TERMINAL),
-        (EVERYTHING, "auto", [*STATIC, *EDITING, *LOOKING]),
+        (capabilities(read=True), "auto", ["read_file", *TERMINAL, *LOOKING, *RUNNING]),
+        (capabilities(write=True), "auto", ["write_file", *TERMINAL, *RUNNING]),
+        (capabilities(read=True, write=True), "auto", ALL),
+        (capabilities(terminal=True), "auto", ALL),
+        (EVERYTHING, "auto", ALL),
         (EVERYTHING, "always", ALL),
     ],
 )
@@ -257,6 +258,32 @@ async def test_with_capabilities_every_read_write_and_command_is_a_request_to_th
             "terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release",
         ]  # fmt: skip
     assert {path: path.read_bytes() for path in project.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.requirement("R-03")
+async def test_a_client_with_files_and_no_terminal_gets_commands_of_this_machine(spawn: Spawn, project: Path):
+    async with spawn(EFFECTS, caps=capabilities(read=True, write=True)) as ide:
+        ide.person.always("allow_once")
+        lent = NoDisk(ide, **{"a.txt": "old of the IDE", "b.txt": "there before"})
+        turn = await ide.prompt(await ide.open(project))
+        assert [card.status for card in turn.cards] == ["completed"] * 4
+        assert lent.files == {"a.txt": "newer of the IDE", "b.txt": "new"}
+        assert lent.lines == []
+    assert (project / "made-by-the-command").exists()
+
+
+@pytest.mark.requirement("R-03")
+async def test_a_client_with_a_terminal_and_no_files_gets_files_of_this_machine(spawn: Spawn, project: Path):
+    (project / "a.txt").write_text("old of the disk", "utf-8")
+    async with spawn(EFFECTS, caps=capabilities(terminal=True)) as ide:
+        ide.person.always("allow_once")
+        lent = NoDisk(ide)
+        turn = await ide.prompt(await ide.open(project))
+        assert [card.status for card in turn.cards] == ["completed"] * 4
+        assert lent.lines == ["/bin/sh -c touch made-by-the-command"]
+        assert not [method for method in served(ide) if method.startswith("fs/")]
+    assert (project / "a.txt").read_text("utf-8") == "newer of the disk"
+    assert (project / "b.txt").read_text("utf-8") == "new"
 
 
 @pytest.mark.requirement("S0-01")

@@ -19,7 +19,7 @@ from punie.domain.tools.catalog import (
     plan_tools,
 )
 from punie.domain.tools.tool import ToolDescriptor
-from tests.offered_names import ALL, EDITING, LOOKING, MACHINE, STATIC, TERMINAL
+from tests.offered_names import ALL, EDITING, LOOKING, MACHINE, RUNNING, STATIC, TERMINAL
 
 capabilities = st.builds(ClientCapabilities, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 catalogs = st.lists(st.sampled_from([*STATIC[:2], "list_files", "custom", "other"]), max_size=4).map(
@@ -82,26 +82,46 @@ def test_tier_capabilities_gives_what_the_client_lends(capability: ClientCapabil
 def test_beside_a_client_that_reads_files_listing_and_searching_use_this_disk() -> None:
     plan = planned(can(read_text_file=True), None, LocalTools.AUTO)
     assert [(tool.name, tool.server) for tool in plan.built_ins] == [
-        ("read_file", Server.CLIENT), *((name, Server.LOCAL) for name in LOOKING),
+        ("read_file", Server.CLIENT), *((name, Server.LOCAL) for name in (*TERMINAL, *LOOKING, *RUNNING)),
     ]  # fmt: skip
-    assert names(planned(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file"]
-    assert names(planned(can(terminal=True), None, LocalTools.AUTO)) == TERMINAL
+    assert names(planned(can(write_text_file=True), None, LocalTools.AUTO)) == ["write_file", *TERMINAL, *RUNNING]
+
+
+@pytest.mark.requirement("R-03", "S0-20")
+@pytest.mark.parametrize("local", [LocalTools.AUTO, LocalTools.ALWAYS])
+@pytest.mark.parametrize(
+    ("lent", "by_client"),
+    [
+        (can(read_text_file=True, write_text_file=True), ["read_file", "write_file", *EDITING]),
+        (can(terminal=True), TERMINAL),
+        (can(read_text_file=True, write_text_file=True, terminal=True), [*STATIC, *EDITING]),
+    ],
+)
+def test_this_machine_serves_the_group_that_the_client_leaves_open(
+    lent: ClientCapabilities, by_client: list[str], local: LocalTools
+) -> None:
+    plan = planned(lent, None, local)
+    assert (plan.tier, names(plan)) == (Tier.CAPABILITIES, ALL)
+    assert [tool.name for tool in plan.built_ins if tool.server is Server.CLIENT] == by_client
 
 
 @pytest.mark.requirement("R-03")
-def test_with_always_the_extended_set_stands_beside_what_the_client_lends() -> None:
-    plan = planned(can(read_text_file=True, write_text_file=True), None, LocalTools.ALWAYS)
+def test_with_always_editing_stands_beside_a_client_that_only_reads() -> None:
+    plan = planned(can(read_text_file=True), None, LocalTools.ALWAYS)
     servers = {tool.name: tool.server for tool in plan.built_ins}
-    assert names(plan) == ["read_file", "write_file", *EDITING, *MACHINE]
-    assert {servers[name] for name in EDITING} == {Server.CLIENT}
-    assert {servers[name] for name in MACHINE} == {Server.LOCAL}
+    assert names(plan) == ["read_file", *TERMINAL, *EDITING, *MACHINE]
+    assert [name for name in servers if servers[name] is Server.CLIENT] == ["read_file"]
 
 
 @pytest.mark.requirement("S0-19", "R-03")
 def test_a_catalogue_stands_alone_in_its_own_order() -> None:
     answer = CatalogAnswer(ToolCatalog(map(ToolDescriptor, ["zeta", "read_file", "alpha"])))
-    plan = planned(can(read_text_file=True, terminal=True, discover_tools=True), answer, LocalTools.ALWAYS)
+    capable = can(read_text_file=True, terminal=True, discover_tools=True)
+    plan = planned(capable, answer)
     assert (plan.tier, names(plan), plan.tools_of_tier) == (Tier.CATALOG, ["zeta", "read_file", "alpha"], 3)
+    with_all = planned(capable, answer, LocalTools.ALWAYS)
+    assert names(with_all) == ["zeta", "read_file", "alpha", *TERMINAL, *EDITING, *MACHINE]
+    assert (with_all.tier, with_all.tools_of_tier) == (Tier.CATALOG, 3)
 
 
 @pytest.mark.requirement("R-03")

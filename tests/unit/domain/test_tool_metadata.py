@@ -97,7 +97,8 @@ def test_a_tool_for_this_platform_or_for_all_is_available() -> None:
         (ClientCapabilities(), LocalTools.AUTO, ~Capability.NONE),
         (ClientCapabilities(terminal=True), LocalTools.ALWAYS, ~Capability.NONE),
         (ClientCapabilities(), LocalTools.NEVER, Capability.NETWORK),
-        (ClientCapabilities(read_text_file=True), LocalTools.AUTO, Capability.NETWORK | Capability.READ_FILES),
+        (ClientCapabilities(terminal=True), LocalTools.AUTO, ~Capability.NONE),
+        (ClientCapabilities(read_text_file=True), LocalTools.AUTO, ~Capability.WRITE_FILES),
         (
             ClientCapabilities(write_text_file=True, terminal=True), LocalTools.NEVER,
             Capability.NETWORK | Capability.WRITE_FILES | Capability.TERMINAL,

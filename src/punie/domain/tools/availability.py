@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import field, frozen
 
-from punie.domain.tools.catalog import ClientCapabilities, LocalTools
+from punie.domain.tools.catalog import FILES, ClientCapabilities, LocalTools
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor
 
@@ -61,9 +61,11 @@ def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
 
 def capabilities_of(client: ClientCapabilities, local: LocalTools) -> Capability:
     """The capabilities that a session offers to tools: those of its client, and those that this machine may serve."""
-    if local is LocalTools.ALWAYS or (local is LocalTools.AUTO and not client.any_tool):
+    if local is LocalTools.NEVER:
+        return Capability.NETWORK | client.lends
+    if local is LocalTools.ALWAYS or not client.lends & FILES:
         return EVERY_CAPABILITY
-    return Capability.NETWORK | client.lends
+    return EVERY_CAPABILITY & ~FILES | client.lends
 
 
 def _dependency(name: str) -> str:

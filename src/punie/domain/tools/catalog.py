@@ -116,7 +116,10 @@ class LocalTools(StrEnum):
 
 
 class Serving(Flag):
-    """The sides that may carry out a tool of Punie; all of them serve a client that has no methods for tools."""
+    """The sides that may carry out a tool of Punie.
+
+    This machine carries out every tool of a group, files or commands, that a client has no method for.
+    """
 
     NOT_PLANNED = 0
     """Neither side: the tool is offered by the part of Punie that has its subject."""
@@ -179,6 +182,10 @@ class CatalogAnswer:
     extends: bool = False
 
 
+FILES = Capability.READ_FILES | Capability.WRITE_FILES
+"""The capabilities of files, which a client lends as one group: where it lends a part, this machine adds none."""
+
+
 @frozen
 class OwnTool:
     """One tool of Punie as far as planning goes: the sides that may carry it out, and what it requires of them."""
@@ -196,8 +203,8 @@ class OwnTool:
     def _here(self, capabilities: ClientCapabilities, local: LocalTools) -> bool:
         if local is LocalTools.NEVER:
             return False
-        if not capabilities.any_tool:
-            return True
+        if not (self.requires & FILES and capabilities.lends & FILES):
+            return True  # the client leaves this group open
         if local is LocalTools.ALWAYS:
             return Serving.BY_MACHINE in self.serving
         return Serving.BESIDE_CLIENT in self.serving and capabilities.read_text_file
@@ -234,11 +241,12 @@ def plan_tools(
     """The tools of a session: the client's catalogue, or one of the two lower tiers.
 
     `answer` is None where the client was not asked or did not answer in time; `own` are the tools of Punie that may be
-    offered, in order. An entry of the answer replaces a tool of Punie by the same name.
+    offered, in order. An entry of the answer replaces a tool of Punie by the same name; the others follow a catalogue
+    that extends them, or under `LocalTools.ALWAYS`.
     """
     servers = ((tool.name, tool.server(capabilities, local)) for tool in own)
     lower = tuple(BuiltIn(name, server) for name, server in servers if server is not None)
     if answer is None or not answer.catalog:
         return ToolPlan(Tier.CAPABILITIES if capabilities.any_tool else Tier.DEFAULT, ToolCatalog(), lower)
-    beside = lower if answer.extends else ()
+    beside = lower if answer.extends or local is LocalTools.ALWAYS else ()
     return ToolPlan(Tier.CATALOG, answer.catalog, tuple(tool for tool in beside if tool.name not in answer.catalog))

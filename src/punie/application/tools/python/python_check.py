@@ -107,7 +107,7 @@ def check_tool(check: Check, description: str, more: Mapping[str, object] | None
 
     What a parameter adds to the command is judged with the command.
     """
-    described = details(Capability.READ_FILES, Permission.READ | Permission.EXECUTE)
+    described = details(Capability.TERMINAL, Permission.READ | Permission.EXECUTE)
     return ToolDescriptor(
         f"python_{check.value}",
         ToolKind.EXECUTE,
