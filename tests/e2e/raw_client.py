@@ -344,7 +344,8 @@ class RawClient:
 
     async def initialize(self, version: int = 1, **more: Any) -> Json:
         """The handshake with `self.capabilities`."""
-        params = {"protocolVersion": version, "clientCapabilities": self.capabilities, **more}
+        info = {"name": "punie-reference-ide", "version": "1"}
+        params = {"protocolVersion": version, "clientInfo": info, "clientCapabilities": self.capabilities, **more}
         return await self.request("initialize", params)
 
     async def new_session(self, cwd: Path | str, *, timeout_s: float = BOUND_S, **more: Any) -> str:

@@ -57,6 +57,35 @@ async def one_turn(ide: RawClient, project: Path, *answers: Any) -> list[str | N
     return [card.status for card in turn.cards]
 
 
+@pytest.mark.requirement("R-02")
+@pytest.mark.usefixtures("script")
+@pytest.mark.parametrize(
+    ("client", "setting", "stored"),
+    [
+        ({"name": "zed", "version": "1"}, {}, True),
+        ({"name": "CodeCompanion.nvim", "version": "1"}, {}, False),
+        (None, {}, False),
+        ({"name": 7}, {}, False),
+        (None, {"PUNIE_PERMISSIONS_STORED_OPTION": "always"}, True),
+        ({"name": "zed", "version": "1"}, {"PUNIE_PERMISSIONS_STORED_OPTION": "never"}, False),
+    ],
+)
+async def test_a_stored_grant_is_offered_to_clients_that_show_its_name(
+    spawn: Spawn, project: Path, tmp_path: Path, client: Any, setting: dict[str, str], stored: bool
+):
+    async with spawn([RUN], env=setting) as ide:
+        await ide.initialize(clientInfo=client)
+        ide.person.will(ALWAYS)
+        turn = await ide.prompt(await ide.new_session(project))
+        (question,) = ide.person.questions
+        kinds = [option["kind"] for option in question["options"]]
+        assert ("allow_stored" in options(question)) is stored
+        assert kinds.count("allow_always") == (2 if stored else 1)
+        assert ("Always allow stores" in str(question)) is stored
+        assert [card.status for card in turn.cards] == ["completed" if stored else "failed"]
+    assert len(cli(tmp_path, "list")) == int(stored)
+
+
 @pytest.mark.usefixtures("script")
 async def test_an_always_survives_a_restart_and_is_gone_after_revoke(spawn: Spawn, project: Path, tmp_path: Path):
     async with spawn([RUN, RESULT]) as ide:

@@ -77,7 +77,7 @@ async def open_session_here(
         os.environ if environ is None else environ, {**(flags or {}), "model": model}, log, plug_ins=plug_ins
     )
     sink = TextSink(sys.stdout, sys.stderr, DenialTally())
-    peer = Peer(ClientCapabilities(), broker or HeadlessBroker(), sink, person=broker is not None)
+    peer = Peer(ClientCapabilities(names_options=True), broker or HeadlessBroker(), sink, person=broker is not None)
     try:
         async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(cwd), peer) as live:
             await live.open()

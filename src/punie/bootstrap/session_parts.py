@@ -62,8 +62,9 @@ from punie.bootstrap.settings.keys import (
     MODEL,
     SANDBOX,
     SANDBOX_NETWORK,
+    STORED_OPTION,
 )
-from punie.bootstrap.settings.values import Sandbox
+from punie.bootstrap.settings.values import Sandbox, StoredOption
 from punie.bootstrap.tool_profiles import other_parties
 from punie.bootstrap.word_stems import stem
 from punie.domain.model.provider import DIRECT
@@ -298,7 +299,9 @@ def permission(
     """Decides about calls."""
     review = CommandReview(shared.parser, context.guard, str(Path.home()))
     questions, changes = OpenQuestions(peer.broker), files.get(SessionChanges)
-    return SessionPermission(context, setup.settings.policy, review, shared.approvals, questions, changes)
+    offer, named = setup.settings[STORED_OPTION], peer.capabilities.names_options
+    stores = offer is StoredOption.ALWAYS or (offer is StoredOption.AUTO and named)
+    return SessionPermission(context, setup.settings.policy, review, shared.approvals, questions, changes, stores)
 
 
 def desk(

@@ -70,6 +70,7 @@ class AcpAgent(Router):
         self._load_sessions = sessions
         self._sessions: SessionMethods | None = None
         self._capabilities: Raw | None = None
+        self._client = ""
         self._log = log
 
     def request(self, method: str, params: Raw, request_id: RequestId) -> Awaitable[object]:
@@ -106,8 +107,9 @@ class AcpAgent(Router):
         if self._capabilities is not None and dialect is not self._dialect:
             raise RpcError(INVALID_REQUEST, f"This connection speaks ACP {self.version} already. Open another one.")
         self._dialect, self._capabilities = dialect, dialect.capabilities(params)
+        self._client = params.client_name
         if self._sessions is not None:
-            self._sessions.meet(self._capabilities)
+            self._sessions.meet(self._capabilities, self._client)
         self.initialized.set()
         return _ready(dialect.answer(__version__, NO_CAPABILITIES if self._remote else self._capabilities))
 
@@ -121,7 +123,7 @@ class AcpAgent(Router):
     async def _first(self, method: str, raw: Raw) -> object:
         sessions = await self._load_sessions()
         if self._sessions is None:
-            sessions.meet(self._capabilities or Raw(b"{}"))
+            sessions.meet(self._capabilities or Raw(b"{}"), self._client)
             self._sessions = sessions
         return await self._sessions.request(method, raw)
 

@@ -98,12 +98,23 @@ class Params(msgspec.Struct, rename="camel", gc=False):
 class InitializeParams(Params):
     """`initialize`. The capabilities stay undecoded until the first session needs them.
 
-    `client_capabilities` is the member of version 1, `capabilities` that of version 2.
+    `client_capabilities` and `client_info` are members of version 1, `capabilities` and `info` of version 2.
     """
 
     protocol_version: int
     client_capabilities: Raw = Raw(b"{}")
+    client_info: Raw = Raw(b"{}")
     capabilities: Raw = Raw(b"{}")
+    info: Raw = Raw(b"{}")
+
+    @property
+    def client_name(self) -> str:
+        """The client's name of itself; empty where the client gives none."""
+        said = members(self.client_info).get("name") or members(self.info).get("name") or Raw(b'""')
+        try:
+            return msgspec.json.decode(said, type=str)
+        except msgspec.DecodeError:
+            return ""
 
 
 class AuthenticateParams(Params):

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TypeAlias
 
-from attrs import asdict
+from attrs import asdict, evolve
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block, present
@@ -57,6 +57,13 @@ _OF_THE_AGENT: OfTheAgent = {
 """The methods that need nothing of the connection."""
 
 
+NAMES_OPTIONS = frozenset({"punie-reference-ide", "toad", "zed"})
+"""The clients, by `clientInfo.name`, that show the name of every option of a question.
+
+Others keep one option of each kind and show a label of their own, so that a person would not see what is stored.
+"""
+
+
 class SessionMethods:
     """The requests and notifications about sessions; bound to one connection, lives as long as it.
 
@@ -83,9 +90,9 @@ class SessionMethods:
         }
         self._channel = AcpServerChannel(connection)
 
-    def meet(self, capabilities: Raw) -> None:
-        """Take the client's capabilities from `initialize`, for sessions that are opened from now on."""
-        self._capabilities = self._can(capabilities)
+    def meet(self, capabilities: Raw, client: str) -> None:
+        """Take the client's capabilities and name from `initialize`, for sessions that are opened from now on."""
+        self._capabilities = evolve(self._can(capabilities), names_options=client in NAMES_OPTIONS)
         self._log.info("the client offers %s", self._capabilities)
 
     def _can(self, capabilities: Raw) -> ClientCapabilities:

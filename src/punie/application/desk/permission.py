@@ -89,7 +89,8 @@ class SessionPermission:
     """Decides about the calls of one session; lives as long as the session.
 
     `policy` is the one in force and changes with the mode. `review` reads commands. `questions` reaches the person.
-    `changes` knows what the session may undo; without them more is asked.
+    `changes` knows what the session may undo; without them more is asked. `stores` offers grants that outlive the
+    session.
     """
 
     context: SessionContext
@@ -98,6 +99,7 @@ class SessionPermission:
     approvals: Approvals
     questions: OpenQuestions
     changes: SessionChanges | None = None
+    stores: bool = True
     _grants: KnownGrants = field(init=False)
     _definitions: KnownDefinitions = field(init=False)
     _roots: tuple[str, ...] = field(default=(), init=False)
@@ -148,7 +150,7 @@ class SessionPermission:
             return open_flow(decision, None, frozenset())
         scope = grant_scope(request.tool.descriptor, request.arguments, judged.facts, self.context.cwd)
         scope, granted = await self._grants.covering(scope)
-        return open_flow(decision, scope, granted)
+        return open_flow(decision, scope, granted, stores=self.stores)
 
     async def ask(self, judged: Judged, asking: Asking, prepared: PreparedCall) -> Ruling:
         """Put the question to the person; the answer counts as far as the policy in force by then allows it."""

@@ -18,6 +18,7 @@ from punie.bootstrap.settings.values import (
     PYDANTIC_AI,
     Kind,
     Sandbox,
+    StoredOption,
     one_of,
     parse_effort,
     parse_models,
@@ -263,6 +264,11 @@ SANDBOX = Key(
     IN_A_BOX, page="permissions.md",
 )
 SANDBOX_NETWORK = Key("permissions.sandbox_network", YES, False, "whether bubblewrap's box has a network", MAY_SAY_NO)
+STORED_OPTION = Key(
+    "permissions.stored_option", one_of(StoredOption), StoredOption.AUTO,
+    "whether questions offer a grant that is kept for 90 days; `auto`: in clients that are known to show its name",
+    NEVER, page="permissions.md",
+)
 REGISTRY = Key(
     "servers.registry", Kind("an https address, or an http address on this machine", parse_registry), None,
     "a registry of MCP servers, for `punie servers search` and `add`",

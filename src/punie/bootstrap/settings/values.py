@@ -56,6 +56,14 @@ class Sandbox(StrEnum):
     BUBBLEWRAP = "bubblewrap"
 
 
+class StoredOption(StrEnum):
+    """When a question offers a grant that outlives its session; `auto`: where the client shows each option's name."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 PYDANTIC_AI = "pydantic-ai"
 """The engine for models named `provider:name` that needs no plug-in."""
 

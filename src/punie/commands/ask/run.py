@@ -97,7 +97,7 @@ class AskMode:
         person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
         events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally)
-        return Peer(ClientCapabilities(), broker, events, person=person)
+        return Peer(ClientCapabilities(names_options=True), broker, events, person=person)
 
     def _ended(self, report: TurnReport) -> int:
         code = self._exit_code(report.stop_reason)

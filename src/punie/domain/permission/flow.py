@@ -156,10 +156,13 @@ class Asking:
 Flow: TypeAlias = Allowed | Denied | Asking
 
 
-def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[GrantScope]) -> Flow:
+def open_flow(
+    decision: Decision, scope: GrantScope | None, granted: frozenset[GrantScope], *, stores: bool = True
+) -> Flow:
     """The first state: a denial, permission by a grant, or else a question with its options.
 
-    `granted` are the grants of the session and the stored ones. A grant answers where the mode asks. No grant answers a
+    `granted` are the grants of the session and the stored ones; only with `stores` may a question add to the latter. A
+    grant answers where the mode asks. No grant answers a
     rule that asks, nor a built-in caution unless it was given for exactly this command; a definition that changed has
     to be granted again.
     """
@@ -171,6 +174,7 @@ def open_flow(decision: Decision, scope: GrantScope | None, granted: frozenset[G
     scope = _narrowed(scope, voices)
     if scope is not None and QUARANTINE_RULE not in voices and not granted.isdisjoint({scope, scope.stored}):
         return Allowed()
+    scope = scope if stores or scope is None else evolve(scope, stored=None)
     return Asking(_options(scope), scope, decision.reason)
 
 

@@ -140,7 +140,10 @@ class Server(StrEnum):
 
 @frozen
 class ClientCapabilities:
-    """The capabilities that the client advertised in `initialize`; anything omitted is unsupported."""
+    """The capabilities that the client advertised in `initialize`; anything omitted is unsupported.
+
+    `names_options`: the client is known to show the name of every option of a question.
+    """
 
     read_text_file: bool = False
     write_text_file: bool = False
@@ -150,6 +153,7 @@ class ClientCapabilities:
     elicitation_form: bool = False
     compaction: bool = False
     notices: bool = False
+    names_options: bool = False
 
     @property
     def any_tool(self) -> bool:
