@@ -6,6 +6,7 @@ This module is loaded before `initialize` is answered and imports nothing that o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,6 +22,7 @@ from punie.adapters.acp.handshake import (
     decode_params,
     initialize_answer,
     log_in,
+    names_jetbrains,
 )
 from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
 from punie.mechanics.jsonrpc.in_flight import RequestId, Router
@@ -28,6 +30,7 @@ from punie.mechanics.jsonrpc.in_flight import RequestId, Router
 if TYPE_CHECKING:
     import logging
 
+    from punie.adapters.acp.air import Air
     from punie.adapters.acp.sessions import SessionMethods
 
 
@@ -71,6 +74,7 @@ class AcpAgent(Router):
         self._sessions: SessionMethods | None = None
         self._capabilities: Raw | None = None
         self._client = ""
+        self._air: Air | None = None
         self._log = log
 
     def request(self, method: str, params: Raw, request_id: RequestId) -> Awaitable[object]:
@@ -108,10 +112,13 @@ class AcpAgent(Router):
             raise RpcError(INVALID_REQUEST, f"This connection speaks ACP {self.version} already. Open another one.")
         self._dialect, self._capabilities = dialect, dialect.capabilities(params)
         self._client = params.client_name
+        if self._sessions is None:  # the first session takes the declaration of the client with it
+            self._air = _declared(self._capabilities) if dialect is V1 else None
         if self._sessions is not None:
             self._sessions.meet(self._capabilities, self._client)
         self.initialized.set()
-        return _ready(dialect.answer(__version__, NO_CAPABILITIES if self._remote else self._capabilities))
+        answer = dialect.answer(__version__, NO_CAPABILITIES if self._remote else self._capabilities)
+        return _ready(answer if self._air is None else _offered(answer, self._air))
 
     def _spoken(self, asked: int) -> Dialect:
         if not self._draft or asked <= PROTOCOL_VERSION:
@@ -123,9 +130,30 @@ class AcpAgent(Router):
     async def _first(self, method: str, raw: Raw) -> object:
         sessions = await self._load_sessions()
         if self._sessions is None:
+            sessions = sessions if self._air is None else _for_jetbrains(sessions, self._air)
             sessions.meet(self._capabilities or Raw(b"{}"), self._client)
             self._sessions = sessions
         return await self._sessions.request(method, raw)
+
+
+def _declared(capabilities: Raw) -> Air | None:
+    if not names_jetbrains(capabilities):
+        return None
+    from punie.adapters.acp.air import declared
+
+    return declared(capabilities)
+
+
+def _offered(answer: dict[str, object], client: Air) -> dict[str, object]:
+    from punie.adapters.acp.air import offered
+
+    return offered(answer, client)
+
+
+def _for_jetbrains(sessions: SessionMethods, client: Air) -> SessionMethods:
+    from punie.adapters.acp.air_sessions import AirSessionMethods
+
+    return sessions.again(partial(AirSessionMethods, air=client))
 
 
 async def _ready(answer: object) -> object:

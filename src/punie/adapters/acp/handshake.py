@@ -26,6 +26,10 @@ EXTENSION = "punie.dev"
 EXTENSION_PARTS: Mapping[str, int] = {"discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1}
 """The parts of the extension and their versions, as both sides name them below `EXTENSION`."""
 
+AIR_META = "jetbrains"
+DELTA_META = "terminal_output_delta"
+"""The keys below the `_meta` of a client's capabilities by which clients of JetBrains declare theirs."""
+
 SESSION_REQUESTS = frozenset(
     {
         "session/new", "session/prompt", "session/close", "session/resume", "session/fork", "session/list",
@@ -74,6 +78,11 @@ def members(raw: Raw | None) -> dict[str, Raw]:
         return {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError):
         return {}
+
+
+def names_jetbrains(capabilities: Raw) -> bool:
+    """Whether the client may have declared an extension of JetBrains."""
+    return not members(members(capabilities).get("_meta")).keys().isdisjoint((AIR_META, DELTA_META))
 
 
 def is_true(raw: Raw | None) -> bool:

@@ -90,6 +90,10 @@ class SessionMethods:
         }
         self._channel = AcpServerChannel(connection)
 
+    def again(self, kind: Callable[[Agent, Connection, logging.Logger], SessionMethods]) -> SessionMethods:
+        """Methods of that kind, of the same connection."""
+        return kind(self._agent, self._connection, self._log)
+
     def meet(self, capabilities: Raw, client: str) -> None:
         """Take the client's capabilities and name from `initialize`, for sessions that are opened from now on."""
         self._capabilities = evolve(self._can(capabilities), names_options=client in NAMES_OPTIONS)

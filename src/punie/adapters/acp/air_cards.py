@@ -1,0 +1,223 @@
+"""The updates of one session as clients of JetBrains want them (docs/acp.md): patches, deltas of output, marks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import msgspec
+from attrs import define, field
+from msgspec import Raw
+
+from punie.adapters.acp.air import ASYNC_TASKS, DIFF_PATCH, VERSION, Air, below_air, members_of
+from punie.adapters.acp.handshake import AIR_META, DELTA_META, decode, members
+from punie.domain.servers.names import SEPARATOR
+from punie.domain.session.events import SessionEvent, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.session.log import LoggedEvent
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, TerminalView, Text
+from punie.domain.values.json_value import thaw
+from punie.domain.values.paths import is_inside
+from punie.mechanics.line_diff import hunks, lines_of
+
+PATCH_LIMIT_BYTES = 1024 * 1024
+BINARY_LOOK_CHARS = 8_000
+PATHS_LIMIT, PATH_LIMIT_CHARS, REPORT_LIMIT_BYTES = 1_024, 4_096, 256 * 1024
+
+RUN_COMMAND = "run_command"
+OVERLAP_CHARS = 2_048
+"""Of an output whose beginning was cut meanwhile, this much of what was sent is looked for."""
+
+CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
+
+UNCERTAIN = "Files that a command, or a tool without a diff, changed are not listed."
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+Update = dict[str, object]
+
+
+def air_patch(path: str, old_text: str | None, new_text: str) -> str | None:
+    """The change as one Git patch with the prefixes `a/` and `b/`; None where a patch cannot express it."""
+    old = old_text or ""
+    if "\0" in old[:BINARY_LOOK_CHARS] or "\0" in new_text[:BINARY_LOOK_CHARS]:
+        return None
+    body = hunks(lines_of(old), lines_of(new_text))
+    if not body:
+        return None
+    bare = (path.replace("\\", "/") if path[1:3] == ":\\" else path).lstrip("/")
+    before, after = _quoted(f"a/{bare}"), _quoted(f"b/{bare}")
+    tab = "\t" if " " in before and not before.startswith('"') else ""
+    head = [f"diff --git {before} {after}"]
+    if old_text is None:
+        head.append("new file mode 100644")
+    head += ["--- /dev/null" if old_text is None else f"--- {before}{tab}", f"+++ {after}{tab}", body]
+    text = "\n".join(head)
+    return text if len(text.encode("utf-8", "replace")) <= PATCH_LIMIT_BYTES else None
+
+
+def _quoted(path: str) -> str:
+    """A path in Git's C style where it needs that; other than in Git's default, characters beyond ASCII do not."""
+    if all(char >= " " and char not in '"\\\x7f' for char in path):
+        return path
+    return '"' + "".join(_ESCAPES.get(c) or (c if c >= " " and c != "\x7f" else f"\\{ord(c):03o}") for c in path) + '"'
+
+
+def patched(content: object) -> list[object]:
+    """The content of a card with each diff as a patch, where there is one."""
+    return [_patched(cast("Update", item)) for item in cast("list[object]", content)]
+
+
+def _patched(item: Update) -> Update:
+    if item["type"] != "diff":
+        return item
+    text = air_patch(str(item["path"]), cast("str | None", item["oldText"]), str(item["newText"]))
+    if text is None:
+        return item
+    patch = {"version": VERSION, "format": "git_patch", "text": text}
+    # The two texts are placeholders, which ACP's schema asks for.
+    return {**item, "oldText": None, "newText": "", "_meta": below_air({DIFF_PATCH: patch})}
+
+
+def asked_report(params: Raw) -> str | None:
+    """The id of the report that a prompt asks for; None where it asks for none, or malformed."""
+    air = members(members(members(members(params).get("_meta")).get(AIR_META)).get("air"))
+    request = members(air.get("agentFileChangeReportRequest"))
+    if request.keys() != {"version", "requestId"}:
+        return None
+    asked = decode(request["requestId"], object)
+    fits = request["version"] == Raw(b"1") and isinstance(asked, str) and _REQUEST_ID.fullmatch(asked)
+    return str(asked) if fits else None
+
+
+def changed_files(request_id: str, paths: Iterable[str], unavailable: str | None) -> Update:
+    """The update with the files that a turn changed; `unavailable` is the reason where that is not known."""
+    report: Update = {"version": VERSION, "requestId": request_id}
+    if unavailable is not None:
+        report |= {"status": "unavailable", "reason": unavailable}
+    else:
+        found = list(paths)
+        fitting, size = list[str](), 0
+        for path in found:
+            size += len(msgspec.json.encode(path)) + 1
+            if len(path) <= PATH_LIMIT_CHARS and size <= REPORT_LIMIT_BYTES - 1_024 and len(fitting) < PATHS_LIMIT:
+                fitting.append(path)
+        told = {"declaredComplete": False, "truncated": len(fitting) < len(found), "uncertainty": UNCERTAIN}
+        report |= {"status": "reported", "paths": fitting, **told}
+    return {"sessionUpdate": "session_info_update", "_meta": below_air({"agentFileChangeReport": report})}
+
+
+@define
+class Cards:
+    """Dresses the updates of one session and notes what its calls changed; lives as long as the session is followed.
+
+    `roots` are the session's directories, the first of which is its working directory.
+    """
+
+    air: Air
+    roots: tuple[str, ...]
+    changed: dict[str, None] = field(factory=dict[str, None], init=False)
+    """The absolute paths that completed calls changed, until they are cleared, in order."""
+    _calls: dict[str, ToolCallAnnounced] = field(factory=dict[str, ToolCallAnnounced], init=False)
+    _diffs: dict[str, dict[str, None]] = field(factory=dict[str, dict[str, None]], init=False)
+    _printed: dict[str, str] = field(factory=dict[str, str], init=False)
+
+    def dressed(self, event: SessionEvent | LoggedEvent, update: Update) -> Update:
+        """The update for an event, with what the client declared that it understands."""
+        match event:
+            case ToolCallAnnounced():
+                self._calls[event.call_id] = event
+                return _marked(update, {"is_mcp_tool_call": True}) if self._is_foreign(event) else update
+            case ToolCallUpdated():
+                return self._moved_on(event, update)
+            case _:
+                return update
+
+    def _is_foreign(self, call: ToolCallAnnounced) -> bool:
+        return self.air.air and SEPARATOR in call.tool
+
+    def _moved_on(self, event: ToolCallUpdated, update: Update) -> Update:
+        call = self._calls.get(event.call_id)
+        if call is None:
+            return update
+        self._note(call, event)
+        if DIFF_PATCH in self.air.wants and "content" in update:
+            update = {**update, "content": patched(update["content"])}
+        if self._is_foreign(call):
+            update = _marked(update, {"is_mcp_tool_call": True})
+        if call.tool == RUN_COMMAND:
+            update = self._backgrounded(event, update)
+            update = self._printed_on(call, event, update) if self.air.deltas else update
+        if event.status is not None and event.status.terminal:
+            for open_calls in (self._calls, self._diffs, self._printed):
+                open_calls.pop(event.call_id, None)
+        return update
+
+    def _note(self, call: ToolCallAnnounced, event: ToolCallUpdated) -> None:
+        paths = self._diffs.setdefault(event.call_id, {})
+        if call.kind in CHANGING:
+            paths |= dict.fromkeys(call.locations if event.locations is None else event.locations)
+        paths |= {part.path: None for part in event.content or () if isinstance(part, Diff)}
+        if event.status is CallStatus.COMPLETED:
+            self.changed |= {path: None for path in paths if is_inside(path, self.roots) and path.isprintable()}
+
+    def _backgrounded(self, event: ToolCallUpdated, update: Update) -> Update:
+        match thaw(event.raw_output):
+            case {"terminalId": str()} if ASYNC_TASKS in self.air.wants and event.status is CallStatus.COMPLETED:
+                return _marked(update, below_air({"asyncTasks": {"backgrounded": True}}))
+            case _:
+                return update
+
+    def _printed_on(self, call: ToolCallAnnounced, event: ToolCallUpdated, update: Update) -> Update:
+        """An update of a command of this machine: its card is a terminal, and its output goes there once."""
+        content, ended = event.content or (), event.status is not None and event.status.terminal
+        if any(isinstance(part, TerminalView) for part in content):
+            return update
+        result = cast("Update", thaw(event.raw_output)) if isinstance(event.raw_output, Mapping) else {}
+        if "exitCode" in result:
+            text = str(result.get("output", ""))
+        elif ended or not (text := "".join(part.text for part in content if isinstance(part, Text))):
+            cut_short = ended and event.call_id in self._printed
+            return _marked(update, {"terminal_exit": _exit(event.call_id, result)}) if cut_short else update
+        meta: Update = {}
+        update = {name: value for name, value in update.items() if name != "content"}
+        if event.call_id not in self._printed:
+            update["content"] = [{"type": "terminal", "terminalId": event.call_id}]
+            meta["terminal_info"] = {"terminal_id": event.call_id, "cwd": self._cwd(call)}
+        new = _new(self._printed.get(event.call_id, ""), text)
+        self._printed[event.call_id] = text
+        if new:
+            meta[DELTA_META] = {"terminal_id": event.call_id, "data": new}
+        if ended:
+            meta["terminal_exit"] = _exit(event.call_id, result)
+            update["rawOutput"] = {name: value for name, value in result.items() if name != "output"}
+        return _marked(update, meta)
+
+    def _cwd(self, call: ToolCallAnnounced) -> str:
+        match thaw(call.raw_input):
+            case {"cwd": str(cwd)} if cwd.startswith("/"):
+                return cwd
+            case {"cwd": str(cwd)}:
+                return f"{self.roots[0]}/{cwd}"
+            case _:
+                return self.roots[0]
+
+
+def _exit(terminal_id: str, output: Mapping[str, object]) -> Update:
+    return {"terminal_id": terminal_id, "exit_code": output.get("exitCode"), "signal": output.get("signal")}
+
+
+def _new(before: str, now: str) -> str:
+    """The part of an output that was not sent; `before` and `now` may lack their beginnings."""
+    if now.startswith(before):
+        return now[len(before) :]
+    known = before[-OVERLAP_CHARS:]
+    place = now.rfind(known)
+    return now if place < 0 else now[place + len(known) :]
+
+
+def _marked(update: Update, meta: Mapping[str, object]) -> Update:
+    return {**update, "_meta": {**members_of(update, "_meta"), **meta}} if meta else update

@@ -1,0 +1,243 @@
+"""The methods of sessions for a client of JetBrains: those of ACP v1, with what it declared that it understands."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import cast
+from weakref import WeakValueDictionary
+
+from attrs import evolve, frozen
+from msgspec import Raw
+
+from punie.adapters.acp.air import (
+    DIFF_PATCH,
+    FILE_REPORT,
+    RECOMMENDED,
+    SESSION_FAILURE,
+    Air,
+    below_air,
+    members_of,
+)
+from punie.adapters.acp.air_cards import Cards, Update, asked_report, changed_files, patched
+from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker, ask_permission, encode_question
+from punie.adapters.acp.config_options import (
+    DEFAULT_EFFORT,
+    EFFORT_OPTION,
+    MODEL_OPTION,
+    Option,
+    SetConfigOptionParams,
+    config_options,
+    set_option,
+)
+from punie.adapters.acp.errors import to_wire
+from punie.adapters.acp.handshake import decode_params
+from punie.adapters.acp.sessions import SessionMethods, decode_prompt, used
+from punie.adapters.acp.wire import PromptParams
+from punie.domain.errors import EngineError, EngineErrorKind
+from punie.domain.model.provider import DIRECT
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
+from punie.domain.servers.names import SEPARATOR
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent
+from punie.domain.session.log import LoggedEvent
+from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session.turn import StopReason, Usage
+from punie.domain.values.display import one_line
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.ports.agent import Agent, RunningTurn
+from punie.ports.people import Peer
+
+AUTH_UPDATE = "_auth/status_update"
+
+_FAILURES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    EngineErrorKind.RATE_LIMIT: ("limit", ("retry",)),
+    EngineErrorKind.CONTEXT: ("limit", ("new_session",)),
+    EngineErrorKind.OVERLOADED: ("service", ("retry",)),
+    EngineErrorKind.CONNECTION: ("connection", ("retry", "new_session")),
+    EngineErrorKind.TIMEOUT: ("connection", ("retry",)),
+    EngineErrorKind.CONTENT_FILTER: ("request", ()),
+    EngineErrorKind.CONFIGURATION: ("request", ()),
+}
+_UNEXPECTED = ("service", ("retry", "new_session"))
+
+
+def recommended(options: list[Option]) -> list[Option]:
+    """The config options with the model of the settings, and the model's own thinking level, as recommendations."""
+    return [_recommended(option) for option in options]
+
+
+def _recommended(option: Option) -> Option:
+    if option["id"] == MODEL_OPTION:
+        models = cast("list[Option]", option["options"])
+        return {**option, "_meta": below_air({RECOMMENDED: models[0]["value"]})}
+    return {**option, "_meta": below_air({RECOMMENDED: DEFAULT_EFFORT})} if option["id"] == EFFORT_OPTION else option
+
+
+@frozen
+class AirEventSink(AcpEventSink):
+    """As `AcpEventSink`, with each update dressed by `cards`."""
+
+    cards: Cards
+
+    def _updates(self, event: SessionEvent) -> Iterator[Update]:
+        wants = self.cards.air.wants
+        if isinstance(event, NoticeGiven) and not self.can.notices and SESSION_FAILURE in wants:
+            if event.severity is not NoticeSeverity.INFO:
+                yield _noticed(self.session_id, event)
+            return
+        for update in super()._updates(event):
+            yield self.cards.dressed(event, update)
+
+    def _all_options(self, encode: Callable[[SessionOptions], list[Option]]) -> Iterator[Update]:
+        wanted = RECOMMENDED in self.cards.air.wants
+        return super()._all_options((lambda options: recommended(encode(options))) if wanted else encode)
+
+
+def _noticed(session_id: str, event: NoticeGiven) -> Update:
+    """A notice for a client that has no capability for notices, as a warning that ends nothing."""
+    failure: Update = {
+        "id": f"{session_id}:notice:{uuid.uuid4().hex[:8]}",
+        "revision": 1,
+        "category": "unknown",
+        "severity": event.severity.value,
+        "title": event.title,
+        "actions": [],
+    }
+    if event.description is not None:
+        failure["details"] = event.description
+    return {"sessionUpdate": "session_info_update", "_meta": below_air({SESSION_FAILURE: failure})}
+
+
+@frozen
+class AirPermissionBroker(AcpPermissionBroker):
+    """As `AcpPermissionBroker`, with diffs as patches, and tools of MCP servers marked."""
+
+    air: Air
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        params = encode_question(question)
+        if DIFF_PATCH in self.air.wants:
+            call = members_of(params, "toolCall")
+            params["toolCall"] = {**call, "content": patched(call.get("content"))}
+        if self.air.air and SEPARATOR in question.tool:
+            params["_meta"] = {**members_of(params, "_meta"), "is_mcp_tool_approval": True}
+        return await ask_permission(self.connection, params)
+
+
+class AirSessionMethods(SessionMethods):
+    """The requests and notifications about sessions for a client of JetBrains; lives as long as its connection."""
+
+    def __init__(self, agent: Agent, connection: Connection, log: logging.Logger, air: Air) -> None:
+        super().__init__(agent, connection, log)
+        self._air = air
+        self._methods = {**self._methods, "session/set_config_option": self._set_option}
+        self._cards: WeakValueDictionary[str, Cards] = WeakValueDictionary()
+        self._authorised: Update = {}
+
+    def _options(self, options: SessionOptions) -> list[Option]:
+        encoded = config_options(options)
+        return recommended(encoded) if RECOMMENDED in self._air.wants else encoded
+
+    def _set_option(self, raw: Raw) -> Awaitable[object]:
+        params = decode_params(raw, SetConfigOptionParams)
+        return set_option(self._agent, params.session_id, params.config_id, params.value, self._options)
+
+    def _opened(self, opened: OpenedSession) -> dict[str, object]:
+        self._tell_auth(_auth_of(opened.options.models.choice.model))
+        return {**super()._opened(opened), "configOptions": self._options(opened.options)}
+
+    def _replay(self) -> Callable[[LoggedEvent], Iterable[Update]]:
+        show, cards = super()._replay(), Cards(self._air, ("/",))
+        return lambda event: [cards.dressed(event, update) for update in show(event)]
+
+    def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
+        peer, connection = super()._peer(session_id, spec), self._connection
+        cards = self._cards[session_id] = Cards(self._air, spec.roots)
+        options = partial(self._agent.options, session_id)
+        return evolve(
+            peer,
+            broker=AirPermissionBroker(connection, session_id, self._air),
+            events=AirEventSink(connection, session_id, peer.capabilities, options, cards),
+        )
+
+    def _prompt(self, raw: Raw) -> Awaitable[object]:
+        params = decode_params(raw, PromptParams)
+        turn = self._agent.begin_turn(params.session_id, decode_prompt(params))
+        asked = asked_report(raw) if FILE_REPORT in self._air.wants else None
+        return self._ended(params.session_id, turn, asked)
+
+    async def _ended(self, session_id: str, turn: RunningTurn, asked: str | None) -> object:
+        """The answer to `session/prompt`, behind the report on files where it was asked for."""
+        cards = self._cards.get(session_id)
+        reason: str | None = "providerError"
+        if cards is not None:
+            cards.changed.clear()
+        try:
+            report = await turn.run()
+            reason = "cancelled" if report.stop_reason is StopReason.CANCELLED else None
+            answer = self._answer(session_id, report.stop_reason, report.usage)
+        except EngineError as error:
+            answer = self._failed(session_id, turn.id, error)
+            if answer is None:
+                raise
+        finally:
+            if asked is not None:
+                update = changed_files(asked, () if cards is None else cards.changed, reason)
+                self._connection.post("session/update", {"sessionId": session_id, "update": update})
+        return answer
+
+    def _answer(self, session_id: str, stop_reason: StopReason, usage: Usage) -> Update:
+        answer: Update = {"stopReason": stop_reason.value, **used(usage)}
+        if not self._air.air:
+            return answer
+        model = self._agent.options(session_id).models.choice.model
+        self._tell_auth(_auth_of(model))
+        return {**answer, "_meta": {**members_of(answer, "_meta"), "quota": _quota(usage, model)}}
+
+    def _failed(self, session_id: str, turn_id: str, error: EngineError) -> Update | None:
+        """The answer to a prompt whose model failed; None where the error is the answer, as in ACP."""
+        if error.kind == EngineErrorKind.AUTH.value:
+            self._tell_auth({"kind": "none", "label": "Not logged in", "detail": one_line(error.cause)})
+            return None
+        if SESSION_FAILURE not in self._air.wants:
+            return None
+        wire, (category, actions) = to_wire(error), _FAILURES.get(error.kind, _UNEXPECTED)
+        failure: Update = {
+            "id": f"{turn_id}:error",
+            "revision": 1,
+            "category": category,
+            "severity": "error",
+            "title": wire.message,
+            "actions": list(actions),
+        }
+        answer = self._answer(session_id, StopReason.END_TURN, Usage())
+        return {**answer, "_meta": {**members_of(answer, "_meta"), **below_air({SESSION_FAILURE: failure})}}
+
+    def _tell_auth(self, status: Update) -> None:
+        """Tell Air whose credentials are used, where that is not what it was told last."""
+        if self._air.air and status != self._authorised:
+            self._authorised = status
+            self._connection.post(AUTH_UPDATE, {"authStatus": status})
+
+
+def _auth_of(model: str) -> Update:
+    """The credentials that a model is used with, for Air: Punie has those of its environment and settings."""
+    if model == DIRECT:
+        return {"kind": "none", "label": "No model is set up"}
+    return {"kind": "external", "label": one_line(model.partition(":")[0]), "detail": one_line(model)}
+
+
+def _quota(usage: Usage, model: str) -> Update:
+    """The tokens of a turn; the model's cached input is counted apart."""
+    if usage == Usage():
+        return {"token_count": None, "model_usage": []}
+    count = {
+        "totalTokens": usage.input_tokens + usage.output_tokens,
+        "inputTokens": max(0, usage.input_tokens - usage.cached_read_tokens),
+        "cachedInputTokens": usage.cached_read_tokens,
+        "outputTokens": usage.output_tokens,
+        "reasoningOutputTokens": 0,
+    }
+    return {"token_count": count, "model_usage": [{"model": one_line(model), "token_count": count}]}
