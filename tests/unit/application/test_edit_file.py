@@ -172,6 +172,19 @@ async def test_a_patch_of_several_files_is_one_question_with_a_diff_for_each_and
 
 
 @pytest.mark.parametrize("by_client", [True, False])
+async def test_a_file_that_the_patch_deletes_may_be_made_anew_by_it(by_client: bool) -> None:
+    client = three()
+    patch = (
+        "*** Delete File: c.py\n*** Add File: c.py\n+new\n*** Update File: a.py\n@@\n-one\n+1\n*** Delete File: a.py\n"
+    )
+    result = await several(client, patch, by_client=by_client)
+    assert (client.files, result.text) == (
+        {C: "new\n", D: "four\n"},
+        "Successfully edited c.py (created), a.py (deleted)",
+    )
+
+
+@pytest.mark.parametrize("by_client", [True, False])
 async def test_where_one_file_cannot_be_changed_none_is(by_client: bool) -> None:
     client = three()
     before = dict(client.files)
@@ -199,7 +212,7 @@ async def test_files_that_could_not_be_written_back_are_named() -> None:
     ("patch", "says"),
     [
         (SEVERAL.replace("b.py", "c.py", 1), "c.py exists already"),
-        (SEVERAL.replace("e.py", "c.py"), "c.py exists already"),
+        (SEVERAL.replace("e.py", "a.py"), "a.py exists already"),
         (SEVERAL.replace("-four", "-five"), "d.py: Hunk 1 of the patch does not fit"),
         ("--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n", "c.py: Hunk 1 of the patch does not fit"),
         (SEVERAL.replace("b.py", "../b.py"), "outside"),

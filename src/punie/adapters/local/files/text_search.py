@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import subprocess
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -138,9 +137,6 @@ def _braces(glob: str) -> list[str]:
     return whole
 
 
-CANDIDATE_LIMIT = 50_000
-_CHUNK_BYTES = 65_536
-
 # As IgnoreRules: .gitignore with or without a repository, hidden files included, no ignore files of ripgrep's own.
 _OPTIONS = (
     "--no-config", "--files-with-matches", "--null", "--stats", "--color=never", "--no-messages",
@@ -210,16 +206,14 @@ def candidates(
         options += [*(f"--regexp={pattern}" for pattern in (sought.text, *_READ_OTHERWISE, *ends)), "--"]
     try:
         with look([program, *options, start], _start) as process:
-            try:
-                stop.watch(process)
-                output, complete = _output(process, stop)
-            finally:
-                stop.watch(None)
-                process.kill()
-                process.communicate()
+            output, complete = _output(process, stop)
     except (OSError, ValueError, ToolFailedError, UnheldError) as error:
         raise RipgrepUnusableError(str(error)) from error
-    return _understood(output, complete=complete)
+    *paths, summary = output.split(b"\0")
+    if complete and b" searched" not in summary:  # it prints a summary at the end of every search
+        raise RipgrepUnusableError("it gave no summary")
+    found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
+    return Candidates(tuple(found), complete)
 
 
 def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -233,25 +227,12 @@ def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bool]:
-    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-    waiting = select.poll()
-    waiting.register(process.stdout, select.POLLIN | select.POLLHUP)
-    output: list[bytes] = []
-    paths = 0
-    while not stop.raised and paths <= CANDIDATE_LIMIT:
-        if not waiting.poll(stop.left_s * 1000):
-            continue
-        data = os.read(process.stdout.fileno(), _CHUNK_BYTES)
-        if not data:
-            return b"".join(output), not stop.raised
-        output.append(data)
-        paths += data.count(b"\0")
-    return b"".join(output), False
-
-
-def _understood(output: bytes, *, complete: bool) -> Candidates:
-    *paths, summary = output.split(b"\0")
-    if complete and b" searched" not in summary:  # it prints a summary at the end of every search
-        raise RipgrepUnusableError("it gave no summary")
-    found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
-    return Candidates(tuple(found), complete)
+    """What it printed, and whether that is all."""
+    stop.watch(process)
+    try:
+        return process.communicate(timeout=stop.left_s)[0], not stop.raised
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0], False
+    finally:
+        stop.watch(None)

@@ -136,8 +136,7 @@ class _Plan:
         """Plan the part of a patch about one file."""
         path = where[patch.path]
         if patch.action is Action.ADD:
-            await self._require_absent(path)
-            self._changes[path] = FileChange(path, None, apply_hunks("", patch.hunks), "created")
+            self._changes[path] = await self._made(path, apply_hunks("", patch.hunks))
             return
         change = self._changes.get(path) or await self._read(path)
         before = change.after or ""
@@ -149,12 +148,11 @@ class _Plan:
         if patch.action is Action.DELETE:
             if patch.hunks and after:
                 raise ToolFailedError(f"The patch deletes {patch.path} but does not remove all of its lines.")
-            self._keep(evolve(change, after=None, what="deleted"), unseen)
+            self._keep(evolve(change, after=None, what="deleted", count=0), unseen)
         elif patch.moved_to:
-            target = where[patch.moved_to]
-            await self._require_absent(target)
-            self._keep(evolve(change, after=None, what="moved"), unseen)
-            self._changes[target] = FileChange(target, None, after, "created")
+            made = await self._made(where[patch.moved_to], after)
+            self._keep(evolve(change, after=None, what="moved", count=0), unseen)
+            self._changes[made.path] = made
         else:
             count = change.count + len(patch.hunks)
             self._keep(evolve(change, after=after, what="hunks", count=count), unseen)
@@ -180,10 +178,17 @@ class _Plan:
             )
         return FileChange(path, before, before, "hunks")
 
-    async def _require_absent(self, path: str) -> None:
-        there = path in self._changes or await text_or_none(self.files.workspace, path) is not None
-        if there or (self.files.disk is not None and await self.files.disk.changed_at_s(path) is not None):
+    async def _made(self, path: str, text: str) -> FileChange:
+        """A file where there is none, or the call deletes it first."""
+        planned, disk = self._changes.get(path), self.files.disk
+        if planned is not None:
+            there = planned.after is not None
+        else:
+            there = await text_or_none(self.files.workspace, path) is not None
+            there = there or (disk is not None and await disk.changed_at_s(path) is not None)
+        if there:
             raise ToolFailedError(f"{path} exists already, so it was not made anew. Update it, or name another file.")
+        return FileChange(path, planned.before if planned else None, text, "created")
 
     def _refusal(self, change: FileChange, said: str, unseen: str | None) -> ToolFailedError | FileChangedError:
         if unseen is None:
