@@ -81,7 +81,7 @@ async def _one_by_one(files: ServedFiles, changes: list[FileChange]) -> None:
     except ToldToModel as error:
         stuck = [change.path for change in reversed(done) if not await _taken_back(files, change)]
         said = f"These files were written and could not be taken back: {', '.join(stuck)}." if stuck else ""
-        raise ToolFailedError(f"{error} {said or 'Nothing was changed.'}") from None
+        raise ToolFailedError(f"{error} {said or 'Nothing was changed.'}" if len(changes) > 1 else str(error)) from None
 
 
 async def _taken_back(files: ServedFiles, change: FileChange) -> bool:
