@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -50,8 +50,8 @@ class Disk(Workspace, Protocol):
         ...
 
     @abstractmethod
-    async def changed_at_s(self, path: str) -> float | None:
-        """When the content, name or mode last changed, by the event loop's clock; None where there is no such file."""
+    async def changed_at_s(self, paths: Iterable[str]) -> Mapping[str, float]:
+        """When those of the absolute paths that exist last changed, in any way, by the event loop's clock."""
         ...
 
 
@@ -203,12 +203,14 @@ class Commit:
 class WorkTree:
     """The state of a repository's files: its top folder, last commit, and the absolute paths that differ from it.
 
-    `stashed`: something is in git's stash. `whole`: all of the repository is inside the session's roots.
+    `tracked` are the absolute paths of all its files. `stashed`: something is in git's stash. `whole`: all of the
+    repository is inside the session's roots.
     """
 
     top: str
     head: str | None
     changed: frozenset[str]
+    tracked: frozenset[str] = frozenset()
     stashed: bool = False
     whole: bool = True
 

@@ -30,7 +30,8 @@ def read_work_tree(checkout: Checkout) -> WorkTree:
     return WorkTree(
         checkout.top,
         None if head is None else head.decode(),
-        frozenset(checkout.full(path) for path in changed),
+        frozenset(map(checkout.full, changed)),
+        frozenset(map(checkout.full, index.paths())),
         stashed=Ref(b"refs/stash") in checkout.repo.refs.allkeys(),
         whole=is_inside(checkout.top, checkout.roots),
     )

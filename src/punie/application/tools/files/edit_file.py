@@ -185,7 +185,7 @@ class _Plan:
             there = planned.after is not None
         else:
             there = await text_or_none(self.files.workspace, path) is not None
-            there = there or (disk is not None and await disk.changed_at_s(path) is not None)
+            there = there or (disk is not None and bool(await disk.changed_at_s([path])))
         if there:
             raise ToolFailedError(f"{path} exists already, so it was not made anew. Update it, or name another file.")
         return FileChange(path, planned.before if planned else None, text, "created")
