@@ -102,6 +102,16 @@ class PathUse:
     where: Followed | None = None
     pattern: str = ""
 
+    @property
+    def place(self) -> str:
+        """The path with links followed, as far as that is known."""
+        return self.path if self.where is None else self.where.path
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is known to lead to a place inside the caller's directories."""
+        return self.where is not None and self.where.inside
+
 
 @frozen
 class CommandPart:

@@ -244,13 +244,11 @@ class Repository(Protocol):
         ...
 
     @abstractmethod
-    async def work_tree(self) -> WorkTree:
-        """The state of the working tree now, of files inside the roots."""
-        ...
+    async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
+        """The state of the working tree now, of files inside the roots.
 
-    @abstractmethod
-    async def covers(self, paths: tuple[str, ...]) -> bool:
-        """Whether all of these absolute paths are of this repository, and of none inside it."""
+        Raises `ToldToModel` also where one of the absolute paths `around` is of no or another repository.
+        """
         ...
 
     @abstractmethod
@@ -266,6 +264,7 @@ class Repository(Protocol):
         """The absolute paths of the files that git tracks below the folders, and whether each is reached by a link.
 
         A folder inside the repository also has the files there that tracked names lead to which begin at its top.
+        Raises `ToldToModel` also where a folder is of another repository.
         """
         ...
 

@@ -70,7 +70,7 @@ class MadeUpRepository:
     commits: tuple[Commit, ...] = ()
     asked: list[tuple[object, ...]] = field(factory=list)
 
-    async def work_tree(self) -> WorkTree:
+    async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
         raise ToolFailedError("There is no git repository here.")
 
     async def status(self) -> RepositoryStatus:

@@ -152,7 +152,7 @@ def changed_finding(use: PathUse) -> Finding | None:
     if use.path in DEVICES or use.effect is PathEffect.LOOK:
         return None
     if _secret(use):
-        return secret_finding(use.path if use.where is None else use.where.path)
+        return secret_finding(use.place)
     if use.effect not in _CHANGES:
         return None
     if use.where is None:

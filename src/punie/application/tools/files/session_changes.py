@@ -194,17 +194,16 @@ class SessionChanges:
             return report
 
     async def _settled(self, part: CommandPart) -> CommandPart:
-        if part.proviso is None or any(use.where is None or not use.where.inside for use in part.paths):
+        if part.proviso is None or not all(use.inside for use in part.paths):
             return part
         changed, paths = [use for use in part.paths if changes_path(use)], part.paths
         if part.proviso is Proviso.EXPENDABLE:
             if not all([await self._expendable(_deleted(use)) for use in changed]):
                 return part
         else:
-            places = tuple(map(_place, changed))
-            covered = await self.repository.covers(tuple(map(_place, part.paths)))
+            places = tuple(use.place for use in changed)
             tracked = part.proviso is Proviso.TRACKED
-            names = None if not covered else await (self._tracked(places) if tracked else self._back(part, places))
+            names = await (self._tracked(places) if tracked else self._back(part, places))
             if names is None:
                 return part
             uses = [PathUse(path, PathEffect.WRITE, where=await self.guard.locate(path)) for path in names]
@@ -239,7 +238,7 @@ class SessionChanges:
 
     async def _back(self, part: CommandPart, places: tuple[str, ...]) -> list[str] | None:
         """The files that git would change back; None where that could lose somebody else's work."""
-        begun, now = await self.begun(), await self.repository.work_tree()
+        begun, now = await self.begun(), await self.repository.work_tree(tuple(use.place for use in part.paths))
         if begun is None or begun.top != now.top or not (places or begun.whole):
             return None
         if part.proviso is Proviso.STASHED:
@@ -269,7 +268,7 @@ def _named(
 ) -> Iterator[str]:
     """The absolute paths inside the session's directories that a call says it changes."""
     if report is not None:
-        yield from (_deleted(use) for use in report.paths if changes_path(use) and _inside(use))
+        yield from (_deleted(use) for use in report.paths if changes_path(use) and use.inside)
         return
     always = tool.roles.changes_files
     for (_, role, _), where in zip(tool.roles.located(arguments), context.locations, strict=False):
@@ -277,16 +276,7 @@ def _named(
             yield where.path
 
 
-def _inside(use: PathUse) -> bool:
-    return use.where is not None and use.where.inside
-
-
-def _place(use: PathUse) -> str:
-    return use.path if use.where is None else use.where.path
-
-
 def _deleted(use: PathUse) -> str:
     """The place of a file that a command changes; of a link, the link itself where the link would be deleted."""
-    place = _place(use)
-    is_link = place.rpartition("/")[2] != use.path.rpartition("/")[2]
-    return use.path if is_link and use.effect is PathEffect.DELETE else place
+    is_link = use.place.rpartition("/")[2] != use.path.rpartition("/")[2]
+    return use.path if is_link and use.effect is PathEffect.DELETE else use.place
