@@ -68,19 +68,15 @@ class Needle:
                 return
             found = self._found_at(line.removesuffix("\r"))
             if found is not None:
-                before = lines[max(0, index - self._context) : index]
-                after = lines[index + 1 : index + 1 + self._context]
-                yield FoundLine(path, index + 1, _window(line, found), _around(before), _around(after))
+                before = tuple(map(_window, lines[max(0, index - self._context) : index]))
+                after = tuple(map(_window, lines[index + 1 : index + 1 + self._context]))
+                yield FoundLine(path, index + 1, _window(line, found), before, after)
 
     def _surely_not_in(self, data: bytes) -> bool:
         if self._exact:
             return self._bytes not in data
         # Beyond ASCII other letters may be equal without regard to case (the Kelvin sign and k).
         return data.isascii() and self._bytes.lower() not in data.lower()
-
-
-def _around(lines: list[str]) -> tuple[str, ...]:
-    return tuple(_window(line, 0) for line in lines)
 
 
 class Glob:
@@ -112,7 +108,7 @@ def read_searchable(folder_fd: int, name: str, limit_bytes: int = FILE_LIMIT_BYT
     return None if len(data) > limit_bytes or b"\0" in data else data
 
 
-def _window(line: str, found_at: int) -> str:
+def _window(line: str, found_at: int = 0) -> str:
     line = line.removesuffix("\r")
     if len(line) <= LINE_LIMIT_CHARS:
         return line

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import cast
 
 from attrs import define, evolve, field, frozen
@@ -79,9 +81,11 @@ class EditFile(BuiltInTool):
 
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
         try:
-            return tuple(dict.fromkeys(_named(_patches(arguments)))) or self.DESCRIPTOR.roles.paths(arguments)
+            files = _patches(arguments)
         except (ToolFailedError, ArgumentsRefusedError):
-            return self.DESCRIPTOR.roles.paths(arguments)
+            files = []
+        names = filter(None, (name for file in files for name in (file.path, file.moved_to)))
+        return tuple(dict.fromkeys(names)) or self.DESCRIPTOR.roles.paths(arguments)
 
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         return self.files.memory.size_bytes(path_of(context)) if context.locations else None
@@ -218,22 +222,14 @@ class _Edit:
         if count == 0:
             raise ToolFailedError(f"old_text does not occur in {path}. {nearest(text, old)}")
         if count > 1 and (once or not self.everywhere):
-            lines = list(_lines_with(text, old))
+            places = islice(re.finditer(re.escape(old), text), _PLACES)
+            lines = [text.count("\n", 0, place.start()) + 1 for place in places]
             more = ", ..." if count > len(lines) else ""
             raise ToolFailedError(
                 f"old_text occurs {count} times in {path}, at lines {', '.join(map(str, lines))}{more}. Give more of "
                 "the text around it, or set replace_all."
             )
         return text.replace(old, new), count
-
-
-def _lines_with(text: str, piece: str) -> Iterator[int]:
-    at = -1
-    for _ in range(_PLACES):
-        at = text.find(piece, at + 1)
-        if at < 0:
-            return
-        yield text.count("\n", 0, at) + 1
 
 
 def _edits(arguments: JsonObject) -> Iterator[_Edit]:
@@ -271,13 +267,6 @@ def _require_one_form(arguments: JsonObject, patch: str | None) -> None:
     missing = () if other else [name for name, text in texts.items() if not isinstance(text, str)]
     if missing:
         raise ArgumentsRefusedError("edit_file", tuple(f"{name}: required unless patch is given" for name in missing))
-
-
-def _named(files: list[FilePatch]) -> Iterator[str]:
-    for file in files:
-        yield file.path
-        if file.moved_to:
-            yield file.moved_to
 
 
 def _in_its_line_ends(before: str, patch: FilePatch, *, hints: bool) -> str:

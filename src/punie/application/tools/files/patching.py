@@ -39,17 +39,16 @@ class _Places:
 
     lines: list[str]
     hints: bool
-    _bare: list[str] | None = None
+    bare: list[str] = field(init=False)
+    """The lines without the white space at their ends."""
+
     _taken: list[tuple[int, Hunk]] = field(factory=list[tuple[int, Hunk]])
     _drift: int = 0
     """Lines between the place of the last hunk and the place that its header names."""
 
-    @property
-    def bare(self) -> list[str]:
-        """The lines without the white space at their ends."""
-        if self._bare is None:
-            self._bare = [line.rstrip() for line in self.lines]
-        return self._bare
+    @bare.default
+    def _without_space(self) -> list[str]:
+        return [line.rstrip() for line in self.lines]
 
     def take(self, hunk: Hunk) -> None:
         """Find the hunk's place. Raises `ToolFailedError` where there is none, or more than one."""
