@@ -223,7 +223,7 @@ def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bool]:
-    """What it printed, and whether that is all."""
+    """The output of the program, and whether that is all of it."""
     stop.watch(process)
     try:
         return process.communicate(timeout=stop.left_s)[0], not stop.raised

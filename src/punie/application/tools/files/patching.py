@@ -7,6 +7,8 @@ applies diffs to repositories.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from attrs import define, field
 
 from punie.application.tools.files.nearest import nearest
@@ -39,15 +41,13 @@ class _Places:
 
     lines: list[str]
     hints: bool
-    bare: list[str] = field(init=False)
-    """The lines without the white space at their ends."""
-
     _taken: list[tuple[int, Hunk]] = field(factory=list[tuple[int, Hunk]])
     _drift: int = 0
     """Lines between the place of the last hunk and the place that its header names."""
 
-    @bare.default
-    def _without_space(self) -> list[str]:
+    @cached_property
+    def bare(self) -> list[str]:
+        """The lines without the white space at their ends."""
         return [line.rstrip() for line in self.lines]
 
     def take(self, hunk: Hunk) -> None:
