@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from io import StringIO
 
 LINE_LIMIT = 10_000
 """Lines compared with each other; difflib's time grows with their square."""
@@ -16,14 +17,12 @@ _AROUND = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends, as git counts them: only a newline ends a line."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+def hunks(before: str, after: str, pairs_limit: int = PAIRS_LIMIT) -> str:
+    """The hunks with three lines around each change; a part that is too large to compare is replaced as a whole.
 
-
-def hunks(old: list[str], new: list[str], pairs_limit: int = PAIRS_LIMIT) -> str:
-    """The hunks with three lines around each change; a part that is too large to compare is replaced as a whole."""
+    Only a newline ends a line, as for git.
+    """
+    old, new = (StringIO(text, newline="\n").readlines() for text in (before, after))
     # Only the part that differs is compared; the numbers in the headers count what is before it.
     first = max(0, _same(old, new) - _AROUND)
     last = max(0, _same(old[first:][::-1], new[first:][::-1]) - _AROUND)

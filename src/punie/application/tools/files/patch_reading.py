@@ -5,9 +5,12 @@ Counts only help to tell where a hunk ends: they are often wrong.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
+from io import StringIO
 
 from attrs import define, evolve, field, frozen
 
@@ -194,8 +197,12 @@ class _Reader:
 
 
 def _path(name: str) -> str:
-    """The path of a file; models write those of Windows for any system."""
-    return name.strip().replace("\\", "/")
+    """The path of a file: git quotes one beyond ASCII, and models write those of Windows for any system."""
+    name = name.strip()
+    if name[:1] == name[-1:] == '"':
+        with suppress(ValueError):
+            return codecs.escape_decode(name[1:-1].encode())[0].decode()
+    return name.replace("\\", "/")
 
 
 def _names(before: str, after: str) -> tuple[str, str]:
@@ -219,5 +226,4 @@ def _signed(raw: list[str]) -> Iterator[tuple[str, str]]:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text, each with the line feed that ends it."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+    return StringIO(text, newline="\n").readlines()
