@@ -5,12 +5,10 @@ Counts only help to tell where a hunk ends: they are often wrong.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
-from io import StringIO
 
 from attrs import define, evolve, field, frozen
 
@@ -201,7 +199,7 @@ def _path(name: str) -> str:
     name = name.strip()
     if name[:1] == name[-1:] == '"':
         with suppress(ValueError):
-            return codecs.escape_decode(name[1:-1].encode())[0].decode()
+            return name[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
     return name.replace("\\", "/")
 
 
@@ -226,4 +224,5 @@ def _signed(raw: list[str]) -> Iterator[tuple[str, str]]:
 
 def lines_of(text: str) -> list[str]:
     """The lines of a text, each with the line feed that ends it."""
-    return StringIO(text, newline="\n").readlines()
+    *whole, rest = text.split("\n")
+    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
