@@ -159,10 +159,6 @@ class Candidates:
     complete: bool
 
 
-class RipgrepUnusableError(Exception):
-    """This ripgrep is too old or broken; the caller searches without it."""
-
-
 Start: TypeAlias = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
 Look: TypeAlias = Callable[[Sequence[str], Start], AbstractContextManager["subprocess.Popen[bytes]"]]
 """A block around a program that only looks, which `Start` starts: with the words to be run, perhaps in a box."""
@@ -184,14 +180,14 @@ def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
 
 def candidates(
     program: str, sought: Sought, start: str, rules: IgnoreRules, stop: StopFlag, look: Look = unboxed
-) -> Candidates:
-    """The files below `start` in which ripgrep found the text, or may have missed it.
+) -> Candidates | None:
+    """The files below `start` in which ripgrep found the text, or may have missed it; None where it cannot be used.
 
     The caller reads and searches each of them, so that the answer does not depend on whether ripgrep is installed.
-    Blocks; raises `RipgrepUnusableError`.
+    Blocks.
     """
     if sought.regex and not reads_lines_alone(sought.text):
-        raise RipgrepUnusableError("the expression means something else there")
+        return None
     options = [*_OPTIONS, "--case-sensitive" if sought.case_sensitive else "--ignore-case"]
     if rules.start_is_ignored or not rules.in_repository:
         options.append("--no-ignore-parent")  # rules from above the session's root do not count
@@ -203,11 +199,11 @@ def candidates(
     try:
         with look([program, *options, start], _start) as process:
             output, complete = _output(process, stop)
-    except (OSError, ValueError, ToolFailedError, UnheldError) as error:
-        raise RipgrepUnusableError(str(error)) from error
+    except (OSError, ValueError, ToolFailedError, UnheldError):
+        return None
     *paths, summary = output.split(b"\0")
-    if complete and b" searched" not in summary:  # it prints a summary at the end of every search
-        raise RipgrepUnusableError("it gave no summary")
+    if complete and b" searched" not in summary:  # an old one, or it broke: a summary ends every search
+        return None
     found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
     return Candidates(tuple(found), complete)
 
