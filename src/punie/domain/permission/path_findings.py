@@ -106,7 +106,7 @@ def around_own_files(use: PathUse, facts: Facts, policy: Policy) -> Finding | No
     for path in paths_of(use) if use.effect is not PathEffect.LOOK else ():
         if any(is_inside(own, (path,)) for own in policy.private):
             return Finding(Verdict.ASK, OWN_FILES_RULE, f"Punie's own state is below {path}")
-    for path in paths_of(use) if use.below and changes(use) else ():
+    for path in paths_of(use) if use.below and changes(use) and not use.sources else ():
         if any(is_inside(root, (path,)) for root in facts.bases):
             return Finding(Verdict.ASK, OWN_FILES_RULE, f"it may change whatever lies in {path}, Punie's settings too")
     return None
