@@ -156,8 +156,10 @@ class MadeUpChecks:
     program: str = "checker"
     read_from: list[tuple[PlannedCheck, TerminalOutput, ExitStatus]] = field(factory=list)
 
-    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
-        if not self.installed:
+    def plan(
+        self, check: Check, paths: Sequence[str], options: Sequence[str] = (), *, own: bool = True
+    ) -> PlannedCheck:
+        if not self.installed or (not own and self.program.startswith("/project/")):
             raise ToolFailedError("checker is not installed. Install it in the project's environment.")
         return PlannedCheck(check, "checker", Command.of(self.program, (*options, *paths), "/project"))
 
