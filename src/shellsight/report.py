@@ -93,7 +93,8 @@ class PathUse:
     below it is touched as well (a recursive command, a glob). `pattern` names the links that the program would follow
     there, as an absolute path with `*`, `?`, `[...]`, and `**` for folders of any depth without links to folders; ""
     where it follows none. `***` is as `**` for names that a shell or `xargs` takes apart: the words of a name count as
-    names too, and one that begins with a dash may be an option. A caller that can look expands it.
+    names too, and one that begins with a dash may be an option. A caller that can look expands it. `sources` says
+    that only files of a programming language are changed below it.
     """
 
     path: str
@@ -101,6 +102,17 @@ class PathUse:
     below: bool = False
     where: Followed | None = None
     pattern: str = ""
+    sources: bool = False
+
+    @property
+    def place(self) -> str:
+        """The path with links followed, as far as that is known."""
+        return self.path if self.where is None else self.where.path
+
+    @property
+    def inside(self) -> bool:
+        """Whether it is known to lead to a place inside the caller's directories."""
+        return self.where is not None and self.where.inside
 
 
 @frozen

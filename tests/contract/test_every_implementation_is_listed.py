@@ -48,7 +48,7 @@ SUITES: dict[str, set[str]] = {
     "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
-    "EventSink": names(peer_table.SINKS),
+    "EventSink": names(peer_table.SINKS) | {"_Aside"},  # it keeps the text of a summary: see the engine suite
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "Elicitor": names(elicitor_benches.ELICITORS),
     "ToolProvider": names(peer_table.PROVIDERS),
@@ -68,6 +68,7 @@ ONE_SIDED = {
     "Agent": "what one connection of a server sees hands everything on to the agent itself, but for whose a session is",
     "RunningTurn": "a turn that the server carries on is the same turn, awaited by whoever asked for it",
     "ServerChannel": "the seat's hands every request on to the channel of the client that sits there",
+    "Upkeep": "beside the one of a conversation stands that of its summary, which only counts and shortens nothing",
     "ToolDoor": "the desk of a turn is the one implementation; engines' tests stand in for it",
 }
 """Ports that one class of the application keeps and that only its own tests can hold it to, and why."""

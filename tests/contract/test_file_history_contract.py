@@ -76,3 +76,14 @@ async def test_a_folder_in_the_way_is_an_error_and_stays(make: Make, tmp_path: P
     with pytest.raises(ToolFailedError):
         await make(None).put(str(tmp_path / "f"), FileVersion(0o100644, b"x"))
     assert (tmp_path / "f").is_dir()
+
+
+async def test_a_link_that_was_put_on_the_way_is_not_followed_and_no_draft_is_left(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    with pytest.raises(ToolFailedError):
+        await make(None).put(str(tmp_path / "link/f"), FileVersion(0o100644, b"x"))
+    (tmp_path / "real/folder").mkdir()
+    with pytest.raises(ToolFailedError):
+        await make(None).put(str(tmp_path / "real/folder"), FileVersion(0o100644, b"x"))
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["folder"]

@@ -129,7 +129,6 @@ async def test_several_files_change_together_or_not_at_all(disk: WorkspaceBench)
 
 async def test_when_a_file_changed_is_known_and_a_missing_file_has_no_time(disk: WorkspaceBench) -> None:
     one, nothing = disk.put("one.txt", "1"), f"{disk.root}/nothing.txt"
-    assert await disk_of(disk).changed_at_s(nothing) is None
-    at_s = await disk_of(disk).changed_at_s(one)
-    assert at_s is not None
-    assert at_s <= anyio.current_time() + 1
+    found = await disk_of(disk).changed_at_s([one, nothing])
+    assert list(found) == [one]
+    assert found[one] <= anyio.current_time() + 1

@@ -171,15 +171,21 @@ async def test_a_killed_process_lets_go_at_once_and_a_living_one_does_not(spawn:
 async def test_a_closed_session_is_free_for_others_and_a_deleted_one_is_gone(
     spawn: Spawn, project: Path, tmp_path: Path
 ):
-    script = [[call("write_file", path="new.txt", content="made\n")], [text("two")]]
+    script = [
+        [call("write_file", path="new.txt", content="made\n")],
+        [call("restore_file", path="new.txt"), text("two")],
+    ]
     async with spawn(*script) as ide, spawn(*script) as other:
-        ide.person.always("allow_once")
+        for client in (ide, other):
+            client.person.always("allow_once")
         session = await ide.open(project)
         await ide.prompt(session)
         await ide.request("session/close", {"sessionId": session})
         await other.initialize()
         await load(other, session, project, "session/resume")
+        assert (project / "new.txt").exists()
         assert (await other.prompt(session)).text == "two"
+        assert not (project / "new.txt").exists(), "another process takes back what the session did in the first one"
         histories = tmp_path / "home/punie/state/files"
         assert (histories / session / "changes.jsonl").exists()
         await other.request("session/delete", {"sessionId": session})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from punie.domain.errors import ToolFailedError
 from punie.ports.workspace import Disk
@@ -33,6 +33,6 @@ class FakeDisk(Disk):
             else:
                 await self.client.write_text(path, text)
 
-    async def changed_at_s(self, path: str) -> float | None:
+    async def changed_at_s(self, paths: Iterable[str]) -> Mapping[str, float]:
         """A file changed before anybody looked."""
-        return -math.inf if path in self.client.files else None
+        return {path: -math.inf for path in paths if path in self.client.files}

@@ -161,3 +161,20 @@ async def test_ruff_repairs_the_chosen_rules_alone(terminals: LocalTerminals, ro
     report = await run(terminals, root, Check.LINT, "bad.py", options=("--fix", "--select=F"))
     assert report.total == 0
     assert (root / "bad.py").read_text("utf-8") == 'x: int = "a"\n'
+
+
+def test_a_program_of_the_project_comes_first_and_is_passed_over_where_no_person_is_asked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = root / ".venv" / "bin" / "ruff"
+    own.parent.mkdir(parents=True)
+    own.write_text("#!/bin/sh\n", "utf-8")
+    own.chmod(0o755)
+    monkeypatch.setenv("PATH", str(own.parent), prepend=":")
+    checks = ProjectChecks(str(root))
+    assert checks.plan(Check.LINT, ()).command.program == str(own)
+    assert not Path(checks.plan(Check.LINT, (), own=False).command.program).is_relative_to(root)
+    monkeypatch.setattr(sys, "executable", str(root / "python"))
+    monkeypatch.setenv("PATH", str(own.parent))
+    with pytest.raises(ToolFailedError, match="not installed"):
+        checks.plan(Check.LINT, (), own=False)

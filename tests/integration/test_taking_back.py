@@ -130,6 +130,28 @@ async def test_what_a_command_of_the_session_rewrote_comes_back_although_the_lin
         assert [(top / name).read_text() for name in names] == before
 
 
+async def test_the_persons_work_in_between_comes_back_and_what_was_before_the_first_unnamed_change(
+    top: Path, tmp_path: Path
+) -> None:
+    (top / "fix.py").write_text("for name in ('a.py', 'b.py'):\n    open(name, 'a').write('fixed\\n')\n")
+    (top / "b.py").write_text("b = 1\n")
+    git(top, "add", "b.py")
+    git(top, "commit", "-qm", "second")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await run(here, "python3 -c 'print(1)'"))
+        (top / "a.py").write_text("the person's work\n")
+        assert succeeded(await run(here, "python3 fix.py"))
+        assert (await run(here, "git checkout -- a.py")).outcome is ToolOutcome.DENIED
+        assert succeeded(await here.call("restore_file", {"path": "a.py"}))
+        assert (top / "a.py").read_text() == "the person's work\n"
+        edit = {"path": "b.py", "old_text": "b = 1", "new_text": "b = 2"}
+        assert succeeded(await here.call("edit_file", edit))
+        assert succeeded(await here.call("restore_file", {"path": "b.py"}))
+        assert (top / "b.py").read_text() == "b = 1\n"
+        assert succeeded(await run(here, "python3 fix.py && git checkout -- b.py"))
+        assert (top / "b.py").read_text() == "b = 1\n"
+
+
 async def test_the_contents_are_private_and_only_an_edit_that_may_run_restores(top: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with session(top, home, "ask") as here:

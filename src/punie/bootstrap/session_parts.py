@@ -112,7 +112,7 @@ def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore,
     tree = LocalFileTree(guard, spec.roots, hidden=private, look=partial(looking, boxes))
     repository = DulwichRepository(spec.cwd, spec.roots, private)
     state = setup.settings.state_folder if setup.conversation.kept is not None else None
-    history = LocalFileHistory(None if state is None else history_folder(state, setup.id))
+    history = LocalFileHistory(None if state is None else history_folder(state, setup.id), outputs.private.draft)
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     changes = SessionChanges(history, repository, guard, disk=workspace if reads_disk else None)
     return Services(

@@ -5,38 +5,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
+from io import StringIO
 
 LINE_LIMIT = 10_000
 """Lines compared with each other; difflib's time grows with their square."""
 
 PAIRS_LIMIT = 6_000_000
-"""Equal pairs of lines among them, which it goes through."""
+"""Equal pairs of lines among them beyond which difflib leaves out frequent lines, which makes a diff longer."""
 
 _AROUND = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
 
 
-def lines_of(text: str) -> list[str]:
-    """The lines of a text with their ends, as git counts them: only a newline ends a line."""
-    *whole, rest = text.split("\n")
-    return [f"{line}\n" for line in whole] + ([rest] if rest else [])
+def hunks(before: str, after: str, pairs_limit: int = PAIRS_LIMIT) -> str:
+    """The hunks with three lines around each change; a part that is too large to compare is replaced as a whole.
 
-
-def hunks(old: list[str], new: list[str]) -> str:
-    """The hunks with three lines around each change; a part that is too large to compare is replaced as a whole."""
+    Only a newline ends a line, as for git.
+    """
+    old, new = (StringIO(text, newline="\n").readlines() for text in (before, after))
     # Only the part that differs is compared; the numbers in the headers count what is before it.
     first = max(0, _same(old, new) - _AROUND)
     last = max(0, _same(old[first:][::-1], new[first:][::-1]) - _AROUND)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    return "".join(_shown(group, old, new, first) for group in _groups(old, new))
+    return "".join(_shown(group, old, new, first) for group in _groups(old, new, pairs_limit))
 
 
-def _groups(old: list[str], new: list[str]) -> Iterator[list[tuple[str, int, int, int, int]]]:
-    news = Counter(new)
-    pairs = sum(times * news[line] for line, times in Counter(old).items())
-    if max(len(old), len(new)) > LINE_LIMIT or pairs > PAIRS_LIMIT:
+def _groups(old: list[str], new: list[str], pairs_limit: int) -> Iterator[list[tuple[str, int, int, int, int]]]:
+    if max(len(old), len(new)) > LINE_LIMIT:
         return iter([[("replace", 0, len(old), 0, len(new))]])
-    return iter(SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_AROUND))
+    news = Counter(new)
+    often = sum(times * news[line] for line, times in Counter(old).items()) > pairs_limit
+    return iter(SequenceMatcher(None, old, new, autojunk=often).get_grouped_opcodes(_AROUND))
 
 
 def _shown(group: list[tuple[str, int, int, int, int]], old: list[str], new: list[str], first: int) -> str:

@@ -95,11 +95,14 @@ class PythonChecks(Protocol):
     """
 
     @abstractmethod
-    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
+    def plan(
+        self, check: Check, paths: Sequence[str], options: Sequence[str] = (), *, own: bool = True
+    ) -> PlannedCheck:
         """The command that checks `paths` (relative to the session's directory; none: the whole project).
 
-        `options` are further words for the program, before the paths. The
-        disk is looked at only briefly. Raises `ToolFailedError` where no program for it is installed.
+        `options` are further words for the program, before the paths. Without `own` a program that lies in that
+        directory is passed over. The disk is looked at only briefly. Raises `ToolFailedError` where no program for it
+        is installed.
         """
         ...
 

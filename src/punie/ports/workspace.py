@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -50,8 +50,8 @@ class Disk(Workspace, Protocol):
         ...
 
     @abstractmethod
-    async def changed_at_s(self, path: str) -> float | None:
-        """When the content, name or mode last changed, by the event loop's clock; None where there is no such file."""
+    async def changed_at_s(self, paths: Iterable[str]) -> Mapping[str, float]:
+        """When those of the absolute paths that exist last changed, in any way, by the event loop's clock."""
         ...
 
 
@@ -203,12 +203,14 @@ class Commit:
 class WorkTree:
     """The state of a repository's files: its top folder, last commit, and the absolute paths that differ from it.
 
-    `stashed`: something is in git's stash. `whole`: all of the repository is inside the session's roots.
+    `tracked` are the absolute paths of all its files. `stashed`: something is in git's stash. `whole`: all of the
+    repository is inside the session's roots.
     """
 
     top: str
     head: str | None
     changed: frozenset[str]
+    tracked: frozenset[str] = frozenset()
     stashed: bool = False
     whole: bool = True
 
@@ -242,13 +244,11 @@ class Repository(Protocol):
         ...
 
     @abstractmethod
-    async def work_tree(self) -> WorkTree:
-        """The state of the working tree now, of files inside the roots."""
-        ...
+    async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
+        """The state of the working tree now, of files inside the roots.
 
-    @abstractmethod
-    async def covers(self, paths: tuple[str, ...]) -> bool:
-        """Whether all of these absolute paths are of this repository, and of none inside it."""
+        Raises `ToldToModel` also where one of the absolute paths `around` is of no or another repository.
+        """
         ...
 
     @abstractmethod
@@ -264,6 +264,7 @@ class Repository(Protocol):
         """The absolute paths of the files that git tracks below the folders, and whether each is reached by a link.
 
         A folder inside the repository also has the files there that tracked names lead to which begin at its top.
+        Raises `ToldToModel` also where a folder is of another repository.
         """
         ...
 

@@ -150,10 +150,10 @@ def ruff(call: Call) -> Outcome:
                 text.startswith(("--fix", "--unsafe-fixes", "--add-noqa", "-o", "--output-file", "--watch"))
                 for text in texts
             )
-            else _changed(call)
+            else _changed(call, sources=not any(text.startswith(("-o", "--output-file")) for text in texts))
         )
     if verb == "format":
-        return _RUFF_FORMAT(rest) if {"--check", "--diff"} & texts else _changed(call)
+        return _RUFF_FORMAT(rest) if {"--check", "--diff"} & texts else _changed(call, sources=True)
     if verb in names("rule linter version --version -V --help -h help config analyze"):
         return look("--all -h", "--output-format")(rest)
     return _changed(call) if verb == "clean" else everyday(call)
@@ -163,7 +163,7 @@ _INLINE = re.compile(r"(?:--config=)?[a-z][a-z.-]*\s*=")
 """A setting in the line, as in `--config "fix = true"`."""
 
 
-def _changed(call: Call) -> Outcome:
+def _changed(call: Call, *, sources: bool = False) -> Outcome:
     files = tuple(
         use
         for arg in call.args[1:]
@@ -171,7 +171,8 @@ def _changed(call: Call) -> Outcome:
         for use in uses(call, arg, PathEffect.WRITE, below=True)
     )
     outcome = everyday(call)
-    return evolve(outcome, paths=(*outcome.paths, *(files or here(call, PathEffect.WRITE, below=True))))
+    changed = files or here(call, PathEffect.WRITE, below=True)
+    return evolve(outcome, paths=(*outcome.paths, *(evolve(use, sources=sources) for use in changed)))
 
 
 _CHECKS = "checks, changes nothing"

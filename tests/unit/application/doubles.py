@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -70,7 +70,7 @@ class MadeUpRepository:
     commits: tuple[Commit, ...] = ()
     asked: list[tuple[object, ...]] = field(factory=list)
 
-    async def work_tree(self) -> WorkTree:
+    async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
         raise ToolFailedError("There is no git repository here.")
 
     async def status(self) -> RepositoryStatus:
@@ -89,6 +89,15 @@ class MadeUpRepository:
     async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
         self.asked.append(("commit", message, paths))
         return Commit("c0ffee" * 7, "Ada", "2026-01-02T03:04:05+00:00", message)
+
+    async def untracked(self, path: str) -> Mapping[str, bool] | None:
+        return None
+
+    async def tracked(self, folders: tuple[str, ...]) -> Mapping[str, bool]:
+        return {}
+
+    async def committed(self, path: str, commit: str | None = None) -> FileVersion:
+        raise ToolFailedError("There is no git repository here.")
 
 
 @define
@@ -147,8 +156,10 @@ class MadeUpChecks:
     program: str = "checker"
     read_from: list[tuple[PlannedCheck, TerminalOutput, ExitStatus]] = field(factory=list)
 
-    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
-        if not self.installed:
+    def plan(
+        self, check: Check, paths: Sequence[str], options: Sequence[str] = (), *, own: bool = True
+    ) -> PlannedCheck:
+        if not self.installed or (not own and self.program.startswith("/project/")):
             raise ToolFailedError("checker is not installed. Install it in the project's environment.")
         return PlannedCheck(check, "checker", Command.of(self.program, (*options, *paths), "/project"))
 
@@ -183,7 +194,7 @@ class ClientHistory(LocalFileHistory):
 def changes_of(client: FakeClient, memory: FileMemory) -> SessionChanges:
     """The changes of a session whose files are a fake client's, without a repository."""
     absent: Any = None
-    return SessionChanges(ClientHistory(client), MadeUpRepository(), absent, memory, FakeDisk(client))  # type: ignore[arg-type]
+    return SessionChanges(ClientHistory(client), MadeUpRepository(), absent, memory, FakeDisk(client))
 
 
 def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | None = None) -> Services:

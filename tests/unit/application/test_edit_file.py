@@ -12,6 +12,7 @@ import pytest
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.files.read_file import ReadFile
+from punie.application.tools.files.write_file import WriteFile
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
@@ -172,6 +173,19 @@ async def test_a_patch_of_several_files_is_one_question_with_a_diff_for_each_and
 
 
 @pytest.mark.parametrize("by_client", [True, False])
+async def test_a_file_that_the_patch_deletes_may_be_made_anew_by_it(by_client: bool) -> None:
+    client = three()
+    patch = (
+        "*** Delete File: c.py\n*** Add File: c.py\n+new\n*** Update File: a.py\n@@\n-one\n+1\n*** Delete File: a.py\n"
+    )
+    result = await several(client, patch, by_client=by_client)
+    assert (client.files, result.text) == (
+        {C: "new\n", D: "four\n"},
+        "Successfully edited c.py (created), a.py (deleted)",
+    )
+
+
+@pytest.mark.parametrize("by_client", [True, False])
 async def test_where_one_file_cannot_be_changed_none_is(by_client: bool) -> None:
     client = three()
     before = dict(client.files)
@@ -199,7 +213,7 @@ async def test_files_that_could_not_be_written_back_are_named() -> None:
     ("patch", "says"),
     [
         (SEVERAL.replace("b.py", "c.py", 1), "c.py exists already"),
-        (SEVERAL.replace("e.py", "c.py"), "c.py exists already"),
+        (SEVERAL.replace("e.py", "a.py"), "a.py exists already"),
         (SEVERAL.replace("-four", "-five"), "d.py: Hunk 1 of the patch does not fit"),
         ("--- a/c.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-other\n", "c.py: Hunk 1 of the patch does not fit"),
         (SEVERAL.replace("b.py", "../b.py"), "outside"),
@@ -221,10 +235,15 @@ async def test_the_result_says_which_findings_came_and_went_and_nothing_of_the_o
         assert paths == [A]
         return Counter(["a.py: F401 stays", f"a.py: F821 {client.files[A].strip()}"])
 
+    files = ServedFiles(client, client, check=findings)
+    bench = await desk_of([EditFile(files), WriteFile(files)], client=client)
+    told = "Findings of ruff that came (+) and went (-):\n+ a.py: F821 two\n- a.py: F821 one"
     client.queue_permission_selected("allow_once")
-    bench = await desk_of([EditFile(ServedFiles(client, check=findings))], client=client)
-    result = await bench.turn().call(call("edit_file", {"path": A, "old_text": "one", "new_text": "two"}))
-    assert result.text.endswith("Findings of ruff that came (+) and went (-):\n+ a.py: F821 two\n- a.py: F821 one")
+    edited = await bench.turn().call(call("edit_file", {"path": A, "old_text": "one", "new_text": "two"}))
+    assert edited.text.endswith(told)
+    client.queue_permission_selected("allow_once")
+    written = await bench.turn().call(call("write_file", {"path": A, "content": "three\n"}))
+    assert written.text == f"Successfully wrote to {A}\n{told.replace('two', 'three').replace('one', 'two')}"
 
 
 @pytest.mark.parametrize("text", ["caf\ufffd one\n", "one\0"])

@@ -172,6 +172,8 @@ def test_the_files_of_a_patch_are_read_in_both_forms() -> None:
         ("c/x.c", "c/x.c", "c/x.c"),
         ("a/x.py\t2026-01-01 00:00:00", "b/x.py\t2026-01-01 00:00:00", "x.py"),
         ("x.py.orig", "x.py", "x.py"),
+        (r'"a/\303\274 \".py"', r'"b/\303\274 \".py"', 'ü ".py'),
+        ('"a/x.py', '"a/x.py', '"a/x.py'),
         ("/project/x.py", "/project/x.py", "/project/x.py"),
     ],
 )

@@ -13,7 +13,7 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.terminal import Box
 from shellsight.report import Effect, PathEffect, PathUse, Standing
 from shellsight.secret_names import is_secret
-from tests.unit.domain.policy_doubles import READ, RUN, WRITE, known, on_line, on_paths, part, place, rule, use
+from tests.unit.domain.policy_doubles import READ, ROOT, RUN, WRITE, known, on_line, on_paths, part, place, rule, use
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
@@ -185,6 +185,12 @@ def test_no_tool_writes_what_is_punies_own(path: str, mode: Mode) -> None:
         decision = on_paths(tool, path, mode=mode)
         assert (decision.verdict, decision.rule) == (Verdict.DENY, "built-in:own-files")
     assert on_paths(READ, path, mode=mode).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(("sources", "verdict"), [(True, Verdict.ALLOW), (False, Verdict.ASK)])
+def test_a_whole_root_is_changed_unasked_by_what_changes_source_files_only(*, sources: bool, verdict: Verdict) -> None:
+    changed = PathUse(ROOT, PathEffect.WRITE, below=True, sources=sources, where=place(ROOT))
+    assert on_line(part("ruff format", Standing.ORDINARY, changed), mode=Mode.AUTO).verdict is verdict
 
 
 @pytest.mark.parametrize("mode", Mode)

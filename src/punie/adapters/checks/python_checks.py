@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import sys
@@ -12,7 +13,7 @@ import anyio.to_thread
 
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.checks import PROGRAMS, Check, PlannedCheck, ProblemReport, TestReport
-from punie.domain.values.paths import shown_path
+from punie.domain.values.paths import is_inside, shown_path
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.tools import PythonChecks
 
@@ -35,10 +36,12 @@ _NEEDS_A_PATH = frozenset({"mypy"})
 _PLAIN_FIRST = "._/"
 
 
-def _found(cwd: str, tools: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    for folder in (Path(cwd, ".venv", "bin"), Path(sys.executable).parent, None):
-        for tool in tools:
-            program = shutil.which(tool, path=folder)
+def _found(cwd: str, tools: tuple[str, ...], *, own: bool = True) -> Iterator[tuple[str, str]]:
+    places = [[str(Path(cwd, ".venv", "bin"))], [str(Path(sys.executable).parent)], os.get_exec_path()]
+    for place in places:
+        folders = os.pathsep.join(folder for folder in place if own or not is_inside(folder, (cwd,)))
+        for tool in tools if folders else ():
+            program = shutil.which(tool, path=folders)
             if program is not None:
                 yield tool, str(Path(program).absolute())
 
@@ -66,9 +69,11 @@ class ProjectChecks(PythonChecks):
         """`cwd` is absolute; nothing is looked for yet."""
         self._cwd = cwd
 
-    def plan(self, check: Check, paths: Sequence[str], options: Sequence[str] = ()) -> PlannedCheck:
+    def plan(
+        self, check: Check, paths: Sequence[str], options: Sequence[str] = (), *, own: bool = True
+    ) -> PlannedCheck:
         """The project's `.venv` is searched first, then the folder of this Python, then PATH."""
-        found = next(_found(self._cwd, TOOLS[check]), None)
+        found = next(_found(self._cwd, TOOLS[check], own=own), None)
         if found is None:
             names = " or ".join(TOOLS[check])
             raise ToolFailedError(

@@ -21,7 +21,7 @@ from dulwich.objects import Blob, ObjectID
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.adapters.git.status import changed_paths, staged_paths
-from punie.mechanics import line_diff
+from punie.mechanics.line_diff import hunks as hunks_of
 from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
@@ -39,6 +39,11 @@ class Side:
     mode: int | None = None
     data: bytes = b""
     id: bytes = b"0" * 40
+
+    @property
+    def text(self) -> str:
+        """The data as text; bytes that are no UTF-8 show as U+FFFD."""
+        return self.data.decode("utf-8", "replace")
 
 
 def read_diff(checkout: Checkout, path: str | None, *, staged: bool) -> str:
@@ -161,8 +166,4 @@ def _body(name: str, old: Side, new: Side, hunks: str | None) -> str:
         return said
     before = "/dev/null" if old.mode is None else f"a/{name}"
     after = "/dev/null" if new.mode is None else f"b/{name}"
-    return f"--- {before}\n+++ {after}\n" + (hunks or line_diff.hunks(_lines(old.data), _lines(new.data)))
-
-
-def _lines(data: bytes) -> list[str]:
-    return line_diff.lines_of(data.decode("utf-8", "replace"))
+    return f"--- {before}\n+++ {after}\n" + (hunks or hunks_of(old.text, new.text))

@@ -89,15 +89,10 @@ class DulwichRepository(Repository):
 
         return await self._run(work, abandon=False)
 
-    async def work_tree(self) -> WorkTree:
+    async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
         from punie.adapters.git.work_tree import read_work_tree
 
-        return await self._run(read_work_tree, abandon=True)
-
-    async def covers(self, paths: tuple[str, ...]) -> bool:
-        from punie.adapters.git import work_tree
-
-        return await self._run(lambda checkout: all(work_tree.covers(checkout, path) for path in paths), abandon=True)
+        return await self._run(lambda checkout: read_work_tree(checkout, around), abandon=True)
 
     async def untracked(self, path: str) -> Mapping[str, bool] | None:
         from punie.adapters.git.work_tree import untracked_files

@@ -23,35 +23,34 @@ from punie.ports.workspace import WorkTree
 UNTRACKED_LIMIT = 2_000
 
 
-def read_work_tree(checkout: Checkout) -> WorkTree:
-    """The state of the working tree now."""
+def read_work_tree(checkout: Checkout, around: tuple[str, ...]) -> WorkTree:
+    """The state of the working tree now. Raises `ToolFailedError` where one of the paths is of another repository."""
+    _require_covered(checkout, around)
     index, head = checkout.index(), checkout.head()
     changed = {*staged_paths(checkout, index), *changed_paths(checkout, index)}
     return WorkTree(
         checkout.top,
         None if head is None else head.decode(),
-        frozenset(checkout.full(path) for path in changed),
+        frozenset(map(checkout.full, changed)),
+        frozenset(map(checkout.full, index.paths())),
         stashed=Ref(b"refs/stash") in checkout.repo.refs.allkeys(),
         whole=is_inside(checkout.top, checkout.roots),
     )
 
 
-def covers(checkout: Checkout, path: str) -> bool:
-    """Whether an absolute path is of this repository, and of none inside it."""
-    if not is_inside(path, (checkout.top,)):
-        return False
-    folder = path
-    while folder != checkout.top:
-        if os.path.basename(folder) == ".git" or os.path.lexists(os.path.join(folder, ".git")):
-            return False
-        folder = os.path.dirname(folder)
-    return True
+def _require_covered(checkout: Checkout, paths: tuple[str, ...]) -> None:
+    for path in paths:
+        folder = path
+        while folder != checkout.top:
+            inner = os.path.basename(folder) == ".git" or os.path.lexists(os.path.join(folder, ".git"))
+            if inner or not is_inside(path, (checkout.top,)):
+                raise ToolFailedError(f"{path} is of no repository here, or of another one.")
+            folder = os.path.dirname(folder)
 
 
 def untracked_files(checkout: Checkout, path: str) -> dict[str, bool] | None:
     """The files at or below an absolute path, and whether git ignores each; None for a tracked one and for many."""
-    if not covers(checkout, path):
-        return None
+    _require_covered(checkout, (path,))
     tracked = frozenset(checkout.index().paths())
     walk = UntrackedFiles(checkout, tracked)
     kept, known = set(map(checkout.full, walk.paths(collapse=False))), set(map(checkout.full, tracked))
@@ -68,6 +67,7 @@ def tracked_files(checkout: Checkout, folders: tuple[str, ...]) -> dict[str, boo
 
     `git diff` prints names from the top, so that those count as names in each folder too.
     """
+    _require_covered(checkout, folders)
     linked: dict[str, bool] = {checkout.top: False}
 
     def is_linked(path: str) -> bool:

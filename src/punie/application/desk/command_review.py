@@ -119,6 +119,6 @@ def _with_places(part: CommandPart, places: Mapping[str, Location], strays: Stra
     for use in part.paths:
         matched = strays.get(use.pattern, ())
         where = None if matched is None else places.get(use.path)
-        paths.append(PathUse(use.path, use.effect, use.below, where, use.pattern))
+        paths.append(evolve(use, where=where))
         paths.extend(PathUse(stray.path, use.effect, use.below, stray) for stray in matched or ())
     return evolve(part, paths=tuple(paths))

@@ -47,7 +47,7 @@ class SafePattern:
             return False
         words = part.argv[len(self.prefix) :]
         files = [word for word in words if not word.startswith("-")]
-        known = {use.path for use in part.paths if use.where is not None and use.where.inside}
+        known = {use.path for use in part.paths if use.inside}
         flags_known = self.flags.issuperset(word for word in words if word.startswith("-"))
         return flags_known and all(_plain_file(word, directory, roots, known) for word in files)
 
@@ -245,7 +245,7 @@ def _storable(report: CommandReport | None) -> CommandPart | None:
         return None
     part = report.parts[0]
     certain = part.literal and not part.inline_code and part.standing <= Standing.ORDINARY
-    inside = all(use.where is not None and use.where.inside for use in part.paths)
+    inside = all(use.inside for use in part.paths)
     return part if certain and inside and not part.effects & _NEVER_STORED else None
 
 

@@ -106,7 +106,7 @@ def around_own_files(use: PathUse, facts: Facts, policy: Policy) -> Finding | No
     for path in paths_of(use) if use.effect is not PathEffect.LOOK else ():
         if any(is_inside(own, (path,)) for own in policy.private):
             return Finding(Verdict.ASK, OWN_FILES_RULE, f"Punie's own state is below {path}")
-    for path in paths_of(use) if use.below and changes(use) else ():
+    for path in paths_of(use) if use.below and changes(use) and not use.sources else ():
         if any(is_inside(root, (path,)) for root in facts.bases):
             return Finding(Verdict.ASK, OWN_FILES_RULE, f"it may change whatever lies in {path}, Punie's settings too")
     return None
@@ -152,7 +152,7 @@ def changed_finding(use: PathUse) -> Finding | None:
     if use.path in DEVICES or use.effect is PathEffect.LOOK:
         return None
     if _secret(use):
-        return secret_finding(use.path if use.where is None else use.where.path)
+        return secret_finding(use.place)
     if use.effect not in _CHANGES:
         return None
     if use.where is None:

@@ -16,7 +16,7 @@ import anyio
 import anyio.to_thread
 from attrs import asdict
 
-from punie.adapters.local.files.writing import in_words
+from punie.adapters.local.files.writing import Draft, in_words, named_draft, removed
 from punie.mechanics.files import NO_LINK, opened_folder, read_file, read_path
 from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
 
@@ -53,9 +53,10 @@ class LocalFileHistory(FileHistory):
     Without a folder, everything stays in memory.
     """
 
-    def __init__(self, folder: str | None) -> None:
-        """`folder` is absolute; it is read at the first use and made when something is kept."""
+    def __init__(self, folder: str | None, draft: Draft = named_draft) -> None:
+        """`folder` is absolute; it is read at the first use and made when something is kept. `draft` names drafts."""
         self._folder = folder
+        self._draft = draft
         self._changes: list[FileChange] | None = None
         self._blobs: dict[str, bytes] = {}
         self._size = 0
@@ -85,7 +86,7 @@ class LocalFileHistory(FileHistory):
         return found if found is not None and found.key == key else None
 
     async def put(self, path: str, version: FileVersion) -> None:
-        await anyio.to_thread.run_sync(_put, path, version)
+        await anyio.to_thread.run_sync(_put, path, version, self._draft)
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:
@@ -168,25 +169,23 @@ def _look(path: str, limit_bytes: int) -> FileVersion:
         return FileVersion(stat.S_IFREG)
 
 
-def _put(path: str, version: FileVersion) -> None:
+def _put(path: str, version: FileVersion, draft: Draft) -> None:
     folder, name = os.path.split(path)
-    with in_words(path, "restored"), opened_folder(os.path.realpath(folder), make=version.data is not None) as inside:
+    with in_words(path, "restored"), opened_folder(folder, make=version.data is not None) as inside:
         if version.data is None:
             os.unlink(name, dir_fd=inside)
             return
-        draft = f".punie-{secrets.token_hex(8)}.tmp"
-        try:
-            if stat.S_ISLNK(version.mode):
-                os.symlink(os.fsdecode(version.data), draft, dir_fd=inside)
-            else:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
-                with os.fdopen(os.open(draft, flags, 0o600, dir_fd=inside), "wb") as file:
-                    file.write(version.data)
-                    os.fchmod(file.fileno(), stat.S_IMODE(version.mode) & 0o777)
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.rename(draft, name, src_dir_fd=inside, dst_dir_fd=inside)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft, dir_fd=inside)
-            raise
+        with draft(folder) as made:
+            try:
+                if stat.S_ISLNK(version.mode):
+                    os.symlink(os.fsdecode(version.data), made, dir_fd=inside)
+                else:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
+                    with os.fdopen(os.open(made, flags, 0o600, dir_fd=inside), "wb") as file:
+                        file.write(version.data)
+                        os.fchmod(file.fileno(), stat.S_IMODE(version.mode) & 0o777)
+                        file.flush()
+                        os.fsync(file.fileno())
+                os.rename(made, name, src_dir_fd=inside, dst_dir_fd=inside)
+            finally:
+                removed(made, inside)

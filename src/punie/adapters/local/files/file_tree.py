@@ -16,11 +16,9 @@ from punie.adapters.local.files.outlines import SOURCE_LIMIT_BYTES, definitions,
 from punie.adapters.local.files.path_guard import resolve
 from punie.adapters.local.files.text_search import (
     FILE_LIMIT_BYTES,
-    Candidates,
     Glob,
     Look,
     Needle,
-    RipgrepUnusableError,
     candidates,
     find_ripgrep,
     read_searchable,
@@ -60,7 +58,9 @@ class TreeSearch:
         rules = IgnoreRules(self.start, self.root, self.hidden)
         walk = TreeWalk(rules, self.stop)
         with opened_start(self.start) as folder_fd:
-            picked = self._picked(ripgrep, rules)
+            picked = None
+            if ripgrep is not None:
+                picked = candidates(ripgrep, self.sought, self.start, rules, self.stop, self.look)
             every = walk.below(self.start, folder_fd, recursive=True)
             entries = (each for each in every if each.is_file) if picked is None else _opened(picked.paths)
             complete = True
@@ -73,14 +73,6 @@ class TreeSearch:
                     break
         known = walk.complete if picked is None else picked.complete
         return Findings(tuple(self._found), complete and known)
-
-    def _picked(self, ripgrep: str | None, rules: IgnoreRules) -> Candidates | None:
-        if ripgrep is None:
-            return None
-        try:
-            return candidates(ripgrep, self.sought, self.start, rules, self.stop, self.look)
-        except RipgrepUnusableError:
-            return None
 
     def _wants(self, path: str) -> bool:
         below = is_inside(path, (self.start,))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import subprocess
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -69,19 +68,15 @@ class Needle:
                 return
             found = self._found_at(line.removesuffix("\r"))
             if found is not None:
-                before = lines[max(0, index - self._context) : index]
-                after = lines[index + 1 : index + 1 + self._context]
-                yield FoundLine(path, index + 1, _window(line, found), _around(before), _around(after))
+                before = tuple(map(_window, lines[max(0, index - self._context) : index]))
+                after = tuple(map(_window, lines[index + 1 : index + 1 + self._context]))
+                yield FoundLine(path, index + 1, _window(line, found), before, after)
 
     def _surely_not_in(self, data: bytes) -> bool:
         if self._exact:
             return self._bytes not in data
         # Beyond ASCII other letters may be equal without regard to case (the Kelvin sign and k).
         return data.isascii() and self._bytes.lower() not in data.lower()
-
-
-def _around(lines: list[str]) -> tuple[str, ...]:
-    return tuple(_window(line, 0) for line in lines)
 
 
 class Glob:
@@ -113,7 +108,7 @@ def read_searchable(folder_fd: int, name: str, limit_bytes: int = FILE_LIMIT_BYT
     return None if len(data) > limit_bytes or b"\0" in data else data
 
 
-def _window(line: str, found_at: int) -> str:
+def _window(line: str, found_at: int = 0) -> str:
     line = line.removesuffix("\r")
     if len(line) <= LINE_LIMIT_CHARS:
         return line
@@ -137,9 +132,6 @@ def _braces(glob: str) -> list[str]:
             ahead.extend(pattern[: group.start()] + option + pattern[group.end() :] for option in group[1].split(","))
     return whole
 
-
-CANDIDATE_LIMIT = 50_000
-_CHUNK_BYTES = 65_536
 
 # As IgnoreRules: .gitignore with or without a repository, hidden files included, no ignore files of ripgrep's own.
 _OPTIONS = (
@@ -167,10 +159,6 @@ class Candidates:
     complete: bool
 
 
-class RipgrepUnusableError(Exception):
-    """This ripgrep is too old or broken; the caller searches without it."""
-
-
 Start: TypeAlias = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
 Look: TypeAlias = Callable[[Sequence[str], Start], AbstractContextManager["subprocess.Popen[bytes]"]]
 """A block around a program that only looks, which `Start` starts: with the words to be run, perhaps in a box."""
@@ -192,14 +180,14 @@ def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
 
 def candidates(
     program: str, sought: Sought, start: str, rules: IgnoreRules, stop: StopFlag, look: Look = unboxed
-) -> Candidates:
-    """The files below `start` in which ripgrep found the text, or may have missed it.
+) -> Candidates | None:
+    """The files below `start` in which ripgrep found the text, or may have missed it; None where it cannot be used.
 
     The caller reads and searches each of them, so that the answer does not depend on whether ripgrep is installed.
-    Blocks; raises `RipgrepUnusableError`.
+    Blocks.
     """
     if sought.regex and not reads_lines_alone(sought.text):
-        raise RipgrepUnusableError("the expression means something else there")
+        return None
     options = [*_OPTIONS, "--case-sensitive" if sought.case_sensitive else "--ignore-case"]
     if rules.start_is_ignored or not rules.in_repository:
         options.append("--no-ignore-parent")  # rules from above the session's root do not count
@@ -210,16 +198,14 @@ def candidates(
         options += [*(f"--regexp={pattern}" for pattern in (sought.text, *_READ_OTHERWISE, *ends)), "--"]
     try:
         with look([program, *options, start], _start) as process:
-            try:
-                stop.watch(process)
-                output, complete = _output(process, stop)
-            finally:
-                stop.watch(None)
-                process.kill()
-                process.communicate()
-    except (OSError, ValueError, ToolFailedError, UnheldError) as error:
-        raise RipgrepUnusableError(str(error)) from error
-    return _understood(output, complete=complete)
+            output, complete = _output(process, stop)
+    except (OSError, ValueError, ToolFailedError, UnheldError):
+        return None
+    *paths, summary = output.split(b"\0")
+    if complete and b" searched" not in summary:  # an old one, or it broke: a summary ends every search
+        return None
+    found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
+    return Candidates(tuple(found), complete)
 
 
 def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -233,25 +219,12 @@ def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 def _output(process: subprocess.Popen[bytes], stop: StopFlag) -> tuple[bytes, bool]:
-    assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-    waiting = select.poll()
-    waiting.register(process.stdout, select.POLLIN | select.POLLHUP)
-    output: list[bytes] = []
-    paths = 0
-    while not stop.raised and paths <= CANDIDATE_LIMIT:
-        if not waiting.poll(stop.left_s * 1000):
-            continue
-        data = os.read(process.stdout.fileno(), _CHUNK_BYTES)
-        if not data:
-            return b"".join(output), not stop.raised
-        output.append(data)
-        paths += data.count(b"\0")
-    return b"".join(output), False
-
-
-def _understood(output: bytes, *, complete: bool) -> Candidates:
-    *paths, summary = output.split(b"\0")
-    if complete and b" searched" not in summary:  # it prints a summary at the end of every search
-        raise RipgrepUnusableError("it gave no summary")
-    found = sorted((os.fsdecode(path) for path in paths), key=lambda path: path.split("/"))
-    return Candidates(tuple(found), complete)
+    """The output of the program, and whether that is all of it."""
+    stop.watch(process)
+    try:
+        return process.communicate(timeout=stop.left_s)[0], not stop.raised
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0], False
+    finally:
+        stop.watch(None)

@@ -7,7 +7,8 @@ import io
 import itertools
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 
 import anyio
@@ -73,12 +74,9 @@ class LocalWorkspace(Disk):
         data = {await self._inside(path): new for path, new in encoded.items()}
         await anyio.to_thread.run_sync(write_files, data, self._draft, self._journal, limiter=self._threads)
 
-    async def changed_at_s(self, path: str) -> float | None:
+    async def changed_at_s(self, paths: Iterable[str]) -> Mapping[str, float]:
         offset_s = time.time() - anyio.current_time()
-        try:
-            return (await anyio.Path(path).lstat()).st_ctime - offset_s
-        except OSError:
-            return None
+        return await anyio.to_thread.run_sync(_changed_at_s, tuple(paths), offset_s, limiter=self._threads)
 
     async def _inside(self, path: str) -> str:
         where = await self._guard.locate(path)
@@ -95,6 +93,14 @@ def _encoded(path: str, content: str) -> bytes:
             f"{path} was not written: character {error.start + 1} of the content is half of a surrogate pair, "
             "which UTF-8 cannot hold. Send whole characters."
         ) from None
+
+
+def _changed_at_s(paths: tuple[str, ...], offset_s: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for path in paths:
+        with suppress(OSError):
+            found[path] = os.lstat(path).st_ctime - offset_s
+    return found
 
 
 def _require_support() -> None:

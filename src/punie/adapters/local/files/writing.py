@@ -124,12 +124,13 @@ def _prepared(path: str, data: bytes | None, draft: Draft, stack: ExitStack) -> 
             raise ToolFailedError(f"{path} does not exist, so it was not removed.")
         new = None if data is None else stack.enter_context(draft(folder))
         if new is not None and data is not None:
-            stack.callback(_removed, new, inside)
+            stack.callback(removed, new, inside)
             _fill(inside, new, data, old)
         return _Step(path, inside, name, old, None if old is None else read_file(inside, name, _ALL), new)
 
 
-def _removed(name: str, folder: int) -> None:
+def removed(name: str, folder: int) -> None:
+    """Remove a draft of an opened folder that has not taken its file's place."""
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
 

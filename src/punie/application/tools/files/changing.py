@@ -40,12 +40,14 @@ async def checked(files: ServedFiles, changes: list[FileChange], turn_id: str) -
     if files.check is None:
         await carry_out(files, changes)
         return ""
-    before = await files.check([change.path for change in changes if change.before is not None], turn_id)
+    left = [change for change in changes if change.after is not None]
+    before = await files.check([change.path for change in left if change.before is not None], turn_id)
     await carry_out(files, changes)
-    after = await files.check([change.path for change in changes if change.after is not None], turn_id)
+    after = await files.check([change.path for change in left], turn_id)
     if before is None or after is None:
         return ""
-    lines = [f"+ {one}" for one in (after - before).elements()] + [f"- {one}" for one in (before - after).elements()]
+    found = [*(("+", *one) for one in (after - before).items()), *(("-", *one) for one in (before - after).items())]
+    lines = [f"{sign} {one}" + (f" ({times} times)" if times > 1 else "") for sign, one, times in found]
     more = [f"[{len(lines) - FINDINGS_SHOWN} more]"] if len(lines) > FINDINGS_SHOWN else []
     head = ["Findings of ruff that came (+) and went (-):"] if lines else []
     return "\n".join([*head, *lines[:FINDINGS_SHOWN], *more])
@@ -79,7 +81,7 @@ async def _one_by_one(files: ServedFiles, changes: list[FileChange]) -> None:
     except ToldToModel as error:
         stuck = [change.path for change in reversed(done) if not await _taken_back(files, change)]
         said = f"These files were written and could not be taken back: {', '.join(stuck)}." if stuck else ""
-        raise ToolFailedError(f"{error} {said or 'Nothing was changed.'}") from None
+        raise ToolFailedError(f"{error} {said or 'Nothing was changed.'}" if len(changes) > 1 else str(error)) from None
 
 
 async def _taken_back(files: ServedFiles, change: FileChange) -> bool:

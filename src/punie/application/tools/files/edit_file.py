@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import cast
 
 from attrs import define, evolve, field, frozen
@@ -79,9 +81,11 @@ class EditFile(BuiltInTool):
 
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
         try:
-            return tuple(dict.fromkeys(_named(_patches(arguments)))) or self.DESCRIPTOR.roles.paths(arguments)
+            files = _patches(arguments)
         except (ToolFailedError, ArgumentsRefusedError):
-            return self.DESCRIPTOR.roles.paths(arguments)
+            files = []
+        names = filter(None, (name for file in files for name in (file.path, file.moved_to)))
+        return tuple(dict.fromkeys(names)) or self.DESCRIPTOR.roles.paths(arguments)
 
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         return self.files.memory.size_bytes(path_of(context)) if context.locations else None
@@ -136,8 +140,7 @@ class _Plan:
         """Plan the part of a patch about one file."""
         path = where[patch.path]
         if patch.action is Action.ADD:
-            await self._require_absent(path)
-            self._changes[path] = FileChange(path, None, apply_hunks("", patch.hunks), "created")
+            self._changes[path] = await self._made(path, apply_hunks("", patch.hunks))
             return
         change = self._changes.get(path) or await self._read(path)
         before = change.after or ""
@@ -149,12 +152,11 @@ class _Plan:
         if patch.action is Action.DELETE:
             if patch.hunks and after:
                 raise ToolFailedError(f"The patch deletes {patch.path} but does not remove all of its lines.")
-            self._keep(evolve(change, after=None, what="deleted"), unseen)
+            self._keep(evolve(change, after=None, what="deleted", count=0), unseen)
         elif patch.moved_to:
-            target = where[patch.moved_to]
-            await self._require_absent(target)
-            self._keep(evolve(change, after=None, what="moved"), unseen)
-            self._changes[target] = FileChange(target, None, after, "created")
+            made = await self._made(where[patch.moved_to], after)
+            self._keep(evolve(change, after=None, what="moved", count=0), unseen)
+            self._changes[made.path] = made
         else:
             count = change.count + len(patch.hunks)
             self._keep(evolve(change, after=after, what="hunks", count=count), unseen)
@@ -180,10 +182,17 @@ class _Plan:
             )
         return FileChange(path, before, before, "hunks")
 
-    async def _require_absent(self, path: str) -> None:
-        there = path in self._changes or await text_or_none(self.files.workspace, path) is not None
-        if there or (self.files.disk is not None and await self.files.disk.changed_at_s(path) is not None):
+    async def _made(self, path: str, text: str) -> FileChange:
+        """A file where there is none, or the call deletes it first."""
+        planned, disk = self._changes.get(path), self.files.disk
+        if planned is not None:
+            there = planned.after is not None
+        else:
+            there = await text_or_none(self.files.workspace, path) is not None
+            there = there or (disk is not None and bool(await disk.changed_at_s([path])))
+        if there:
             raise ToolFailedError(f"{path} exists already, so it was not made anew. Update it, or name another file.")
+        return FileChange(path, planned.before if planned else None, text, "created")
 
     def _refusal(self, change: FileChange, said: str, unseen: str | None) -> ToolFailedError | FileChangedError:
         if unseen is None:
@@ -213,22 +222,14 @@ class _Edit:
         if count == 0:
             raise ToolFailedError(f"old_text does not occur in {path}. {nearest(text, old)}")
         if count > 1 and (once or not self.everywhere):
-            lines = list(_lines_with(text, old))
+            places = islice(re.finditer(re.escape(old), text), _PLACES)
+            lines = [text.count("\n", 0, place.start()) + 1 for place in places]
             more = ", ..." if count > len(lines) else ""
             raise ToolFailedError(
                 f"old_text occurs {count} times in {path}, at lines {', '.join(map(str, lines))}{more}. Give more of "
                 "the text around it, or set replace_all."
             )
         return text.replace(old, new), count
-
-
-def _lines_with(text: str, piece: str) -> Iterator[int]:
-    at = -1
-    for _ in range(_PLACES):
-        at = text.find(piece, at + 1)
-        if at < 0:
-            return
-        yield text.count("\n", 0, at) + 1
 
 
 def _edits(arguments: JsonObject) -> Iterator[_Edit]:
@@ -266,13 +267,6 @@ def _require_one_form(arguments: JsonObject, patch: str | None) -> None:
     missing = () if other else [name for name, text in texts.items() if not isinstance(text, str)]
     if missing:
         raise ArgumentsRefusedError("edit_file", tuple(f"{name}: required unless patch is given" for name in missing))
-
-
-def _named(files: list[FilePatch]) -> Iterator[str]:
-    for file in files:
-        yield file.path
-        if file.moved_to:
-            yield file.moved_to
 
 
 def _in_its_line_ends(before: str, patch: FilePatch, *, hints: bool) -> str:

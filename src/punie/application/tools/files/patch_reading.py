@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from enum import Enum
 
 from attrs import define, evolve, field, frozen
@@ -194,8 +195,12 @@ class _Reader:
 
 
 def _path(name: str) -> str:
-    """The path of a file; models write those of Windows for any system."""
-    return name.strip().replace("\\", "/")
+    """The path of a file: git quotes one beyond ASCII, and models write those of Windows for any system."""
+    name = name.strip()
+    if name[:1] == name[-1:] == '"':
+        with suppress(ValueError):
+            return name[1:-1].encode().decode("unicode_escape").encode("latin-1").decode()
+    return name.replace("\\", "/")
 
 
 def _names(before: str, after: str) -> tuple[str, str]:

@@ -7,6 +7,8 @@ applies diffs to repositories.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from attrs import define, field
 
 from punie.application.tools.files.nearest import nearest
@@ -39,17 +41,14 @@ class _Places:
 
     lines: list[str]
     hints: bool
-    _bare: list[str] | None = None
     _taken: list[tuple[int, Hunk]] = field(factory=list[tuple[int, Hunk]])
     _drift: int = 0
     """Lines between the place of the last hunk and the place that its header names."""
 
-    @property
+    @cached_property
     def bare(self) -> list[str]:
         """The lines without the white space at their ends."""
-        if self._bare is None:
-            self._bare = [line.rstrip() for line in self.lines]
-        return self._bare
+        return [line.rstrip() for line in self.lines]
 
     def take(self, hunk: Hunk) -> None:
         """Find the hunk's place. Raises `ToolFailedError` where there is none, or more than one."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from math import inf
 from typing import NoReturn
 
 import anyio
@@ -17,6 +18,7 @@ from punie.domain.permission.path_findings import changes as changes_path
 from punie.domain.permission.path_findings import own_file_name
 from punie.domain.permission.policy import only_looks
 from punie.domain.tools.tool import ToolDescriptor, ToolKind
+from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
 from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
@@ -32,6 +34,12 @@ WATCHED_LIMIT, WATCHED_BYTES = 200, 1_000_000
 
 CLOCK_STEP_S = 0.02
 """The clock of files is that much behind at most."""
+
+TRACKED_LIMIT = 20_000
+"""Files of a repository whose times are looked at before each command (60 ms); in a larger one more is asked."""
+
+GIT_MODE = 0o170_100
+"""Of a file's mode, what git keeps: its kind, and whether it is a program."""
 
 _PLAIN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+,:=-")
 
@@ -50,8 +58,9 @@ class SessionChanges:
     memory: FileMemory = field(factory=FileMemory)
     disk: Disk | None = None
     _begun: WorkTree | None = field(default=None, init=False)
-    _asked: bool = field(default=False, init=False)
+    _begun_s: float = field(default=inf, init=False)
     _ran: list[tuple[float, float]] = field(factory=list[tuple[float, float]], init=False)
+    _others: set[str] = field(factory=set[str], init=False)
 
     # ------------------------------------------------------------ keeping
 
@@ -67,14 +76,8 @@ class SessionChanges:
         if self.disk is None or only_looks(tool) or (report is not None and report.standing is Standing.SAFE):
             yield
             return
-        await self.begun()
         runs = report is not None or (tool.kind is ToolKind.EXECUTE and prepared.composed is None)
-        before = {path: await self.history.look(path) for path in _named(tool, arguments, context, report)}
-        for diff in prepared.diffs:
-            before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
-        for path in await self._watched() if runs else ():
-            if path not in before and (was := await self.history.look(path, WATCHED_BYTES)).key != OTHER:
-                before[path] = was
+        before = await self._before(_named(tool, arguments, context, report), prepared.diffs, runs=runs)
         began_s, written = anyio.current_time(), dict[str, str]()
         try:
             yield
@@ -88,11 +91,47 @@ class SessionChanges:
             if runs:
                 self._ran.append((began_s - CLOCK_STEP_S, anyio.current_time()))
 
+    async def _before(self, named: Iterable[str], diffs: Iterable[Diff], *, runs: bool) -> dict[str, FileVersion]:
+        await self.begun()
+        before = {path: await self.history.look(path) for path in named}
+        for diff in diffs:
+            before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
+        for path in await self._watched() if runs else ():
+            if path not in before and (was := await self.history.look(path, WATCHED_BYTES)).key != OTHER:
+                before[path] = was
+        for path, was in before.items():
+            await self._adopt(path, was)
+        return before
+
     async def _watched(self) -> set[str]:
-        """The files that the session changed or saw last, or found changed, which a command may change unnamed."""
-        changed, begun = dict.fromkeys(change.path for change in reversed(await self.history.changes())), self._begun
-        dirty = sorted(begun.changed) if begun is not None else []
-        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *dirty[:WATCHED_LIMIT]}
+        """Files that a command may change unnamed: those that the session changed or saw last, and others' work."""
+        changed, tree = dict.fromkeys(change.path for change in reversed(await self.history.changes())), self._begun
+        if tree is not None and len(tree.tracked) <= TRACKED_LIMIT:
+            times = await self._times(*tree.tracked)
+            self._others.update(path for path, at_s in times.items() if at_s > self._begun_s and not self._is_own(at_s))
+        others = sorted(self._others if tree is None else self._others | tree.changed)
+        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *others[:WATCHED_LIMIT]}
+
+    async def _times(self, *paths: str) -> Mapping[str, float]:
+        return {} if self.disk is None else await self.disk.changed_at_s(paths)
+
+    def _is_own(self, at_s: float | None) -> bool:
+        """Whether a command of the session ran at that time."""
+        return at_s is not None and any(start <= at_s <= end for start, end in self._ran)
+
+    async def _adopt(self, path: str, now: FileVersion) -> None:
+        """Record what commands of the session that did not name the file made of the committed version."""
+        begun = await self.begun()
+        if begun is None or path in begun.changed | self._others or path not in begun.tracked:
+            return
+        known = any(change.path == path for change in await self.history.changes())
+        if known or len(begun.tracked) > TRACKED_LIMIT or not self._is_own((await self._times(path)).get(path)):
+            return
+        was = await self.repository.committed(path, begun.head)
+        if not (was.mode ^ now.mode) & GIT_MODE:
+            was = evolve(was, mode=now.mode)
+        if was.key != now.key:
+            await self.history.record(FileChange("", path, was.key, now.key), was, now)
 
     async def _keep(self, turn: str, path: str, was: FileVersion, written: str | None) -> FileVersion:
         left = await self.history.look(path)
@@ -104,17 +143,11 @@ class SessionChanges:
 
     async def begun(self) -> WorkTree | None:
         """The working tree as it was before the session's first change; None where that is not known."""
-        if not self._asked:
-            self._asked = True
-            with anyio.move_on_after(BEGIN_LIMIT_S):
-                self._begun = await self._work_tree()
+        if self._begun_s == inf:
+            self._begun_s = anyio.current_time()
+            with anyio.move_on_after(BEGIN_LIMIT_S), suppress(ToldToModel):
+                self._begun = await self.repository.work_tree()
         return self._begun
-
-    async def _work_tree(self) -> WorkTree | None:
-        try:
-            return await self.repository.work_tree()
-        except ToldToModel:
-            return None
 
     # ------------------------------------------------------------ taking back
 
@@ -124,9 +157,8 @@ class SessionChanges:
         Raises `ToldToModel` as `own`, and where the version was not kept.
         """
         made = await self.own(path, now, last_turn=to == "last_turn")
-        if to == "head" or not made:
-            begun = await self.begun()
-            return await self.repository.committed(path, None if to == "head" or begun is None else begun.head)
+        if to == "head":
+            return await self.repository.committed(path)
         version = await self.history.version(made[0].was)
         if version is None:
             raise ToolFailedError(f"What {path} held before was not kept: too large, a folder or a device.")
@@ -135,27 +167,20 @@ class SessionChanges:
     async def own(self, path: str, now: FileVersion, *, last_turn: bool = False) -> list[FileChange]:
         """The session's changes of a file that holds `now`, the oldest first: all, or those of the last turn.
 
-        None where the file was as committed when the session began, and only commands wrote it. Raises `ToldToModel`
-        where the session did not change the file, or somebody else changed it since the first of these changes.
+        Raises `ToldToModel` where there are none, or somebody else changed the file since the first of these changes.
         """
+        await self._adopt(path, now)
         made = [change for change in await self.history.changes() if change.path == path]
         if not made:
-            begun = await self.begun()
-            if begun is None or path in begun.changed or not await self._by_command(path):
-                raise ToolFailedError(
-                    f"As far as it is known, this session did not change {path}, so nothing was restored. "
-                    "Changes of others are theirs; edit_file changes single places."
-                )
+            raise ToolFailedError(
+                f"As far as it is known, this session did not change {path}, so nothing was restored. "
+                "Changes of others are theirs; edit_file changes single places."
+            )
         made = [change for change in made if not last_turn or change.turn == made[-1].turn]
         for change, key in zip(made, [*(after.was for after in made[1:]), now.key], strict=False):
             if change.left != key or key == OTHER:
                 refuse(path, await self.history.version(change.left), await self.history.version(key) or now)
         return made
-
-    async def _by_command(self, path: str) -> bool:
-        """Whether the file changed last while a command of the session ran."""
-        changed_s = None if self.disk is None else await self.disk.changed_at_s(path)
-        return changed_s is not None and any(start <= changed_s <= end for start, end in self._ran)
 
     # ------------------------------------------------------------ facts for the policy
 
@@ -169,17 +194,16 @@ class SessionChanges:
             return report
 
     async def _settled(self, part: CommandPart) -> CommandPart:
-        if part.proviso is None or any(use.where is None or not use.where.inside for use in part.paths):
+        if part.proviso is None or not all(use.inside for use in part.paths):
             return part
         changed, paths = [use for use in part.paths if changes_path(use)], part.paths
         if part.proviso is Proviso.EXPENDABLE:
             if not all([await self._expendable(_deleted(use)) for use in changed]):
                 return part
         else:
-            places = tuple(map(_place, changed))
-            covered = await self.repository.covers(tuple(map(_place, part.paths)))
+            places = tuple(use.place for use in changed)
             tracked = part.proviso is Proviso.TRACKED
-            names = None if not covered else await (self._tracked(places) if tracked else self._back(part, places))
+            names = await (self._tracked(places) if tracked else self._back(part, places))
             if names is None:
                 return part
             uses = [PathUse(path, PathEffect.WRITE, where=await self.guard.locate(path)) for path in names]
@@ -195,7 +219,7 @@ class SessionChanges:
         async def made(file: str) -> bool:
             if file in first:
                 return first[file] == ABSENT and last[file] == (await self.history.look(file)).key != OTHER
-            return is_inside(file, folders) and await self._by_command(file)
+            return is_inside(file, folders) and self._is_own((await self._times(file)).get(file))
 
         if path in first and await made(path):
             return True
@@ -214,8 +238,8 @@ class SessionChanges:
 
     async def _back(self, part: CommandPart, places: tuple[str, ...]) -> list[str] | None:
         """The files that git would change back; None where that could lose somebody else's work."""
-        begun, now = await self.begun(), await self._work_tree()
-        if begun is None or now is None or begun.top != now.top or not (places or begun.whole):
+        begun, now = await self.begun(), await self.repository.work_tree(tuple(use.place for use in part.paths))
+        if begun is None or begun.top != now.top or not (places or begun.whole):
             return None
         if part.proviso is Proviso.STASHED:
             return None if begun.stashed or not begun.whole else []
@@ -225,8 +249,11 @@ class SessionChanges:
             return None
         for path in back:
             found = await self.history.look(path)
-            if found.key != ABSENT:
-                await self.own(path, found)  # raises for what somebody else changed
+            if found.key == ABSENT:
+                continue
+            first, was = (await self.own(path, found))[0].was, await self.repository.committed(path, begun.head)
+            if first.partition(" ")[2] != was.key.partition(" ")[2]:
+                return None
         return back
 
 
@@ -241,7 +268,7 @@ def _named(
 ) -> Iterator[str]:
     """The absolute paths inside the session's directories that a call says it changes."""
     if report is not None:
-        yield from (_deleted(use) for use in report.paths if changes_path(use) and _inside(use))
+        yield from (_deleted(use) for use in report.paths if changes_path(use) and use.inside)
         return
     always = tool.roles.changes_files
     for (_, role, _), where in zip(tool.roles.located(arguments), context.locations, strict=False):
@@ -249,16 +276,7 @@ def _named(
             yield where.path
 
 
-def _inside(use: PathUse) -> bool:
-    return use.where is not None and use.where.inside
-
-
-def _place(use: PathUse) -> str:
-    return use.path if use.where is None else use.where.path
-
-
 def _deleted(use: PathUse) -> str:
     """The place of a file that a command changes; of a link, the link itself where the link would be deleted."""
-    place = _place(use)
-    is_link = place.rpartition("/")[2] != use.path.rpartition("/")[2]
-    return use.path if is_link and use.effect is PathEffect.DELETE else place
+    is_link = use.place.rpartition("/")[2] != use.path.rpartition("/")[2]
+    return use.path if is_link and use.effect is PathEffect.DELETE else use.place

@@ -12,7 +12,7 @@ from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToldToModel
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport
 from punie.domain.values.display import one_line
-from punie.domain.values.paths import is_inside, shown_path
+from punie.domain.values.paths import shown_path
 from punie.domain.values.terminal import Box, Confinement
 from punie.ports.tools import PythonChecks
 
@@ -24,7 +24,7 @@ CHECK_LIMIT_S = 1.0
 class EditCheck:
     """Looks at single Python files with ruff in the box for commands that only look; lives as long as the session.
 
-    A ruff of the project itself is not run, since no person is asked, nor is any where no box holds it.
+    A ruff of the project itself is passed over, since no person is asked, and none is run where no box holds it.
     """
 
     checks: PythonChecks
@@ -36,9 +36,8 @@ class EditCheck:
         if not python:
             return Counter()
         try:
-            planned = self.checks.plan(Check.LINT, python, ("--no-cache",))
-            own = is_inside(planned.command.program, (planned.command.cwd,))
-            if own or not await self.ledger.terminals.holds_boxes():
+            planned = self.checks.plan(Check.LINT, python, ("--no-cache",), own=False)
+            if not await self.ledger.terminals.holds_boxes():
                 return None
             with anyio.move_on_after(CHECK_LIMIT_S):
                 return await self._found(planned, turn_id)
