@@ -25,6 +25,16 @@ SLOW_S = 30.0
 
 
 @pytest.fixture
+def spawn(spawn: Spawn) -> Spawn:
+    """Agents that offer every tool of the IDE's server beside Punie's own of the same purpose."""
+
+    def start(*turns: Any, env: Any = None, **more: Any) -> Any:
+        return spawn(*turns, env={"PUNIE_TOOLS_TWINS": "both", **(env or {})}, **more)
+
+    return start
+
+
+@pytest.fixture
 def server(project: Path, tmp_path: Path) -> Iterator[IdeServer]:
     made = IdeServer(project, tmp_path / "notes")
     made.start()
@@ -120,11 +130,14 @@ async def test_files_outside_and_punies_own_are_not_written_and_secrets_are_aske
         ide.person.always("reject_once")
         turn = await ide.prompt(await opened(ide, project, server))
         assert ended(turn)[:8] == ["failed"] * 7 + ["completed"]
-        assert server.calls == [{"pathInProject": "notes.txt", "projectPath": str(project)}]
+        about = {"projectPath": str(project)}  # asked of get_run_configurations for the question
+        assert server.calls == [{"pathInProject": "notes.txt", "projectPath": str(project)}, about]
         told = [shown(question) for question in ide.person.questions]
-        assert len(told) == 4
-        for words, text in zip([str(project / ".env"), "/etc/passwd", str(outside), "/.ssh/id_rsa"], told, strict=True):
+        *files, configuration = told
+        named = [str(project / ".env"), "/etc/passwd", str(outside), "/.ssh/id_rsa"]
+        for words, text in zip(named, files, strict=True):
             assert f"at {words}" in text or f"{words} " in text
+        assert "It runs python src/app.py in " in configuration
     assert outside.read_text("utf-8") == "secret\n"
 
 

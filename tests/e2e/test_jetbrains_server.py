@@ -20,7 +20,7 @@ from tests.e2e.turns import Turn
 pytestmark = pytest.mark.anyio
 
 READ = f"{NAME}__get_file_text_by_path"
-PROBLEMS = f"{NAME}__get_file_problems"
+OPEN = f"{NAME}__get_all_open_file_paths"
 ROUTER = f"{NAME}__execute_tool"
 TERMINAL = f"{NAME}__execute_terminal_command"
 FIND_READ = call("search_tools", query=READ)
@@ -28,6 +28,16 @@ READ_NOTES = call(READ, pathInProject="notes.txt")
 NOTES = "one\ntwo\nthree\n"
 WITH_SECRET = {"IJ_MCP_AUTH_TOKEN": "sesame"}
 SLOW_S = 30.0
+
+
+@pytest.fixture
+def spawn(spawn: Spawn) -> Spawn:
+    """Agents that offer every tool of the IDE's server beside Punie's own of the same purpose."""
+
+    def start(*turns: Any, env: Any = None, **more: Any) -> Any:
+        return spawn(*turns, env={"PUNIE_TOOLS_TWINS": "both", **(env or {})}, **more)
+
+    return start
 
 
 @pytest.fixture
@@ -115,7 +125,8 @@ async def test_every_call_carries_the_project_and_the_model_need_not_know(
     spawn: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
-    async with spawn([FIND_READ], [TOOLS], [READ_NOTES, RESULT]) as ide:
+    new = call(f"{NAME}__create_new_file", pathInProject="new.txt")
+    async with spawn([FIND_READ], [TOOLS], [READ_NOTES, RESULT], [new]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
@@ -126,8 +137,11 @@ async def test_every_call_carries_the_project_and_the_model_need_not_know(
         await ide.prompt(session)
         sent = {"pathInProject": "notes.txt", "projectPath": str(project)}
         assert server.calls == [sent]
+        assert ide.person.questions == [], "the IDE's own reads are believed"
+        turn = await ide.prompt(session)
+        assert turn.card.status == "completed"
         (question,) = ide.person.questions
-        assert question["toolCall"]["rawInput"] == sent
+        assert question["toolCall"]["rawInput"] == {"pathInProject": "new.txt", "projectPath": str(project)}
         assert f'projectPath: "{project}"' in json.dumps(question["toolCall"]["content"]).replace('\\"', '"')
 
 
@@ -208,14 +222,14 @@ async def test_what_a_result_leaves_out_is_warned_of_once_a_tool(
     spawn: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
-    look = call(PROBLEMS, filePath="src/app.py")
-    async with spawn([call("search_tools", query=PROBLEMS)], [look, RESULT], [look, RESULT]) as ide:
+    look = call(OPEN)
+    async with spawn([call("search_tools", query=OPEN)], [look, RESULT], [look, RESULT]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
         first, second = await ide.prompt(session), await ide.prompt(session)
         assert "Warning: the structured result is not what the tool promises" in first.text
-        assert json.loads(second.text) == {"filePath": "src/app.py"}
+        assert json.loads(second.text) == {}
 
 
 async def test_a_call_in_which_the_ide_goes_away_is_not_repeated_and_the_next_one_reconnects(

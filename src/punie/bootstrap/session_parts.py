@@ -32,7 +32,8 @@ from punie.application.desk.call import SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.offer.assemble import AssembleTools, OtherParties
+from punie.application.offer.assemble import AssembleTools
+from punie.application.offer.bridged import OtherParties
 from punie.application.offer.discover import DiscoverTools, ListMore, PlugInTools
 from punie.application.offer.offered import Elsewhere, OfferedTools
 from punie.application.offer.registry import ToolRegistry
@@ -63,6 +64,7 @@ from punie.bootstrap.settings.keys import (
     SANDBOX,
     SANDBOX_NETWORK,
     STORED_OPTION,
+    TWINS,
 )
 from punie.bootstrap.settings.values import Sandbox, StoredOption
 from punie.bootstrap.tool_profiles import other_parties
@@ -239,7 +241,7 @@ def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:
     def has(name: str) -> bool:
         return is_found(cwd, name) if name.startswith("project:") else is_installed(name)
 
-    made = ToolRegistry(local, Surroundings(capabilities, sys.platform, has))
+    made = ToolRegistry(local, Surroundings(capabilities, sys.platform, has), setup.settings[TWINS])
     made.disable_always(setup.settings[DISABLED_TOOLS])
     return made
 

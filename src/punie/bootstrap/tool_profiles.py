@@ -6,26 +6,29 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from punie.application.offer.assemble import OtherParties
+from punie.application.offer.bridged import OtherParties
+from punie.application.offer.profiles import Profile, read_profiles
 from punie.application.tools.session_tool import Services
 from punie.bootstrap.session_setup import SessionSetup
 from punie.bootstrap.settings.keys import LOCAL_TOOLS
 from punie.domain.tools.catalog import LocalTools
 from punie.ports.people import Peer
 from punie.ports.workspace import Workspace
-from shellsight.arguments.profiles import Profile
 
 
 @cache
 def tool_profiles() -> tuple[Profile, ...]:
     """The profiles that come with Punie; read once."""
-    text = files("punie.bootstrap").joinpath("tool_profiles.toml").read_text("utf-8")
-    return tuple(Profile.of(**profile) for profile in tomllib.loads(text)["profile"])
+    return read_profiles(tomllib.loads(files("punie.bootstrap").joinpath("tool_profiles.toml").read_text("utf-8")))
 
 
 def other_parties(setup: SessionSetup, peer: Peer, local: Services) -> OtherParties:
-    """Makes the session's tools of other parties. Old texts are read by the client where it reads, else by `local`."""
+    """Makes the session's tools of other parties; a row of the user's own file comes before one that comes with Punie.
+
+    Texts are read by the client where it reads, else by `local`.
+    """
+    profiles = (*setup.settings.profiles, *tool_profiles())
     if peer.capabilities.read_text_file:
-        return OtherParties(tool_profiles(), peer.workspace)
+        return OtherParties(profiles, peer.workspace)
     unread = setup.settings[LOCAL_TOOLS] is LocalTools.NEVER
-    return OtherParties(tool_profiles(), None if unread else local.get(Workspace))
+    return OtherParties(profiles, None if unread else local.get(Workspace))

@@ -92,13 +92,13 @@ class Change:
     new_text: str | None = None
     patch: str | None = None
 
-    def applied(self, before: str | None) -> str | None:
-        """The text after the change, every occurrence replaced; None where this change cannot be worked out."""
+    def applied(self, before: str | None, *, once: bool = False) -> str | None:
+        """The text after the change, every occurrence replaced unless `once`; None where it cannot be worked out."""
         if self.content is not None:
             return self.content
         if before is None or not self.old_text or self.new_text is None or self.old_text not in before:
             return None
-        return before.replace(self.old_text, self.new_text)
+        return before.replace(self.old_text, self.new_text, 1 if once else -1)
 
 
 def _read_only(roles: Mapping[str, Role]) -> Mapping[str, Role]:

@@ -1,6 +1,6 @@
 """A JetBrains IDE's own server of tools: events at `/sse` of a port, and the launcher that a client passes.
 
-    jetbrains.py serve --project DIR [--port N] [--token X] [--router] [--notes FILE]     prints its port
+    jetbrains.py serve --project DIR [--port N] [--token X] [--router] [--reworded] [--notes FILE]     prints its port
     jetbrains.py stdioMcpServer --does nothing|hang|work [--project DIR ...]              the launcher
 
 Like the IDE it says that its tools changed as soon as a client has connected, ends its lines with CR LF, forgets every
@@ -31,7 +31,15 @@ PROJECT_PATH = {
     "description": "The absolute path of the project that the call is about, the working directory if need be. Give it "
     "in every call: where several projects are open, nobody can tell which of them is meant without it.",
 }
-KINDS = {"str": "string", "int": "integer", "bool": "boolean", "list[str]": "array", "list[str] | None": "array"}
+KINDS = {
+    "str": "string",
+    "int": "integer",
+    "bool": "boolean",
+    "list[str]": "array",
+    "list[str] | None": "array",
+    "str | None": "string",
+    "int | None": "integer",
+}
 ROUTER = {
     "name": "execute_tool",
     "description": "Universal tool: executes any of the IDE's tools by a command such as `tool_name --param value`.",
@@ -49,10 +57,11 @@ def listed(name: str) -> Json:
     properties: Json = {}
     required: list[str] = []
     for parameter in list(inspect.signature(getattr(Project, name)).parameters.values())[1:]:
-        properties[parameter.name] = {"type": KINDS[parameter.annotation]}
+        kind = KINDS[parameter.annotation]
+        properties[parameter.name] = {"type": kind, "items": {"type": "string"}} if kind == "array" else {"type": kind}
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
-        else:
+        elif parameter.default is not None:
             properties[parameter.name]["default"] = parameter.default
     schema: Json = {"type": "object", "properties": {**properties, "projectPath": PROJECT_PATH}, "required": required}
     promised, hints = RESULTS[name]
@@ -91,7 +100,9 @@ class Ide:
             result = {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": about}
         elif method == "tools/list":
             names = NOT_ROUTED if self.options.router else RESULTS
-            result = {"tools": [*([ROUTER] if self.options.router else []), *(listed(name) for name in names)]}
+            said = {"description": "Reworded."} if self.options.reworded else {}
+            tools = [listed(name) | said for name in names]
+            result = {"tools": [*([ROUTER] if self.options.router else []), *tools]}
         elif method == "tools/call":
             result = self.called(params["name"], params.get("arguments") or {})
         elif method == "ping":
@@ -225,6 +236,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--token")
     parser.add_argument("--router", action="store_true")
+    parser.add_argument("--reworded", action="store_true")
     parser.add_argument("--notes")
     parser.add_argument("--does", choices=("nothing", "hang", "work"), default="nothing")
     options = parser.parse_args()

@@ -74,7 +74,9 @@ class Project:
     def lint_files(self, file_paths: list[str], min_severity: str = "warning", timeout: int = 10_000) -> Json:
         return {"items": [{"filePath": path, "problems": self.errors(path)} for path in file_paths], "more": False}
 
-    def build_project(self, rebuild: bool = False, timeout: int = 60_000) -> Json:
+    def build_project(
+        self, rebuild: bool = False, filesToRebuild: list[str] | None = None, timeout: int = 60_000
+    ) -> Json:
         broken = [(name, self.errors(name)) for name, _ in self.files() if name.endswith(".py")]
         found = [
             {"message": each["description"], "kind": "ERROR", "file": name} for name, all_ in broken for each in all_
@@ -101,18 +103,27 @@ class Project:
         ]  # fmt: skip
         return {"items": found[:limit], "more": len(found) > limit}
 
-    def search_file(self, q: str, includeExcluded: bool = False, limit: int = LIMIT) -> Json:
+    def search_symbol(
+        self, q: str, paths: list[str] | None = None, include_external: bool = False, limit: int = LIMIT
+    ) -> Json:
+        return self.search_regex(rf"(?:def|class) \w*{re.escape(q)}", paths, limit)
+
+    def search_file(
+        self, q: str, paths: list[str] | None = None, includeExcluded: bool = False, limit: int = LIMIT
+    ) -> Json:
         found = [{"filePath": name} for name, _ in self.files() if fnmatch.fnmatch(name, q)]
         return {"items": found[:limit], "more": len(found) > limit}
 
     def search_in_files_by_text(
-        self, searchText: str, caseSensitive: bool = True, maxUsageCount: int = LIMIT, timeout: int = 10_000
-    ) -> Json:
-        return self.search_in_files_by_regex(re.escape(searchText), caseSensitive, maxUsageCount)
+        self, searchText: str, directoryToSearch: str | None = None, fileMask: str | None = None,
+        caseSensitive: bool = True, maxUsageCount: int = LIMIT, timeout: int = 10_000,
+    ) -> Json:  # fmt: skip
+        return self.search_in_files_by_regex(re.escape(searchText), None, None, caseSensitive, maxUsageCount)
 
     def search_in_files_by_regex(
-        self, regexPattern: str, caseSensitive: bool = True, maxUsageCount: int = LIMIT, timeout: int = 10_000
-    ) -> Json:
+        self, regexPattern: str, directoryToSearch: str | None = None, fileMask: str | None = None,
+        caseSensitive: bool = True, maxUsageCount: int = LIMIT, timeout: int = 10_000,
+    ) -> Json:  # fmt: skip
         pattern = re.compile(regexPattern, 0 if caseSensitive else re.IGNORECASE)
         found = [
             {"filePath": name, "lineNumber": number, "lineText": pattern.sub(r"||\g<0>||", hit.string)}
@@ -125,8 +136,9 @@ class Project:
         return self.find_files_by_glob(f"*{nameKeyword}*", fileCountLimit=fileCountLimit)
 
     def find_files_by_glob(
-        self, globPattern: str, addExcluded: bool = False, fileCountLimit: int = LIMIT, timeout: int = 10_000
-    ) -> Json:
+        self, globPattern: str, subDirectoryRelativePath: str | None = None, addExcluded: bool = False,
+        fileCountLimit: int = LIMIT, timeout: int = 10_000,
+    ) -> Json:  # fmt: skip
         found = [name for name, _ in self.files() if fnmatch.fnmatch(name, globPattern)]
         more = len(found) > fileCountLimit
         return {"files": found[:fileCountLimit], "probablyHasMoreMatchingFiles": more, "timedOut": False}
@@ -135,7 +147,12 @@ class Project:
         tree = "\n".join(name for name, _ in self.files(directoryPath) if name.count("/") < maxDepth)
         return {"traversedDirectory": directoryPath, "tree": tree, "errors": [], "listingTimedOut": False}
 
-    def read_file(self, file_path: str, mode: str = "slice", start_line: int = 1, max_lines: int = 2_000) -> str:
+    def read_file(
+        self, file_path: str, mode: str = "slice", start_line: int = 1, max_lines: int = 2_000,
+        end_line: int | None = None, start_column: int | None = None, end_column: int | None = None,
+        start_offset: int | None = None, end_offset: int | None = None, context_lines: int = 0,
+        max_levels: int | None = None, include_siblings: bool = False, include_header: bool = False,
+    ) -> str:  # fmt: skip
         lines = self.file(file_path).read_text().splitlines()[start_line - 1 :][:max_lines]
         return "\n".join(f"L{number}: {line}" for number, line in enumerate(lines, start=start_line))
 
@@ -159,6 +176,19 @@ class Project:
         path.write_text(text.replace(oldText, newText, -1 if replaceAll else 1))
         return "ok"
 
+    def apply_patch(self, input: str | None = None, patch: str | None = None) -> str:  # noqa: A002 - the IDE's name
+        """The form *** Begin Patch with one hunk a file is all that is understood."""
+        parts = re.split(r"^\*\*\* (?:Update|Add) File: (.+)$", input or patch or "", flags=re.MULTILINE)
+        for name, body in zip(parts[1::2], parts[2::2], strict=True):
+            lines = [line for line in body.splitlines() if line[:1] in {"-", "+", " "}]
+            old, new = ("".join(f"{line[1:]}\n" for line in lines if line[0] in {" ", sign}) for sign in "-+")
+            path = self.root / name
+            text = path.read_text() if path.exists() else ""
+            if old not in text:
+                raise ToolError(f"The patch does not apply to {name}")
+            path.write_text(text.replace(old, new, 1) if old else new)
+        return f"Applied patch to {len(parts) // 2} files."
+
     def rename_refactoring(self, pathInProject: str, symbolName: str, newName: str) -> str:
         word, usages = re.compile(rf"\b{re.escape(symbolName)}\b"), 0
         for _, path in self.files():
@@ -180,12 +210,23 @@ class Project:
         return {"activeFilePath": self.open[-1] if self.open else None, "openFiles": list(self.open)}
 
     def get_run_configurations(self) -> Json:
-        return {"configurations": [{"name": "app", "description": "Python", "commandLine": "python src/app.py"}]}
+        about = {"description": "Python", "commandLine": "python src/app.py", "environment": {"TOKEN": "of the app"}}
+        return {"configurations": [{"name": "app", **about, "workingDirectory": str(self.root)}]}
+
+    def execute_run_configuration(
+        self, configurationName: str, timeout: int = 60_000, maxLinesCount: int = LIMIT, truncateMode: str = "START"
+    ) -> Json:
+        if configurationName != "app":
+            raise ToolError(f"Run configuration {configurationName} not found")
+        return {"exitCode": 0, "timedOut": False, "output": "the app ran\n"}
 
     def get_repositories(self) -> Json:
         return {"roots": [{"pathRelativeToProject": "", "vcsName": "Git"}]}
 
-    def execute_terminal_command(self, command: str, executeInShell: bool = False, timeout: int = 60_000) -> Json:
+    def execute_terminal_command(
+        self, command: str, executeInShell: bool = False, reuseExistingTerminalWindow: bool = True,
+        timeout: int = 60_000, maxLinesCount: int = LIMIT, truncateMode: str = "START",
+    ) -> Json:  # fmt: skip
         argv = ["/bin/sh", "-c", command] if executeInShell else shlex.split(command)
         done = subprocess.run(argv, cwd=self.root, capture_output=True, timeout=timeout / 1_000, text=True, check=False)
         return {"is_timed_out": False, "command_exit_code": done.returncode, "command_output": done.stdout}
@@ -200,6 +241,7 @@ RESULTS: dict[str, tuple[Json | None, Json]] = {
     "get_symbol_info": ({"symbolInfo": "object", "documentation": "string"}, READS),
     "search_text": (HITS, READS),
     "search_regex": (HITS, READS),
+    "search_symbol": (HITS, READS),
     "search_file": (HITS, READS),
     "search_in_files_by_text": (ENTRIES, READS),
     "search_in_files_by_regex": (ENTRIES, READS),
@@ -210,11 +252,13 @@ RESULTS: dict[str, tuple[Json | None, Json]] = {
     "get_file_text_by_path": (None, READS),
     "create_new_file": (None, {}),
     "replace_text_in_file": (None, {}),
+    "apply_patch": (None, {}),
     "rename_refactoring": (None, {}),
     "reformat_file": (None, {}),
     "open_file_in_editor": (None, {}),
     "get_all_open_file_paths": ({"activeFilePath": "string", "openFiles": "array"}, READS),
     "get_run_configurations": ({"configurations": "array"}, READS),
+    "execute_run_configuration": ({"exitCode": "integer", "timedOut": "boolean", "output": "string"}, {}),
     "get_repositories": ({"roots": "array"}, READS),
     "execute_terminal_command": (RAN, {}),
 }

@@ -9,7 +9,7 @@ from pytest_mock import MockerFixture
 
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.application.desk.command_review import CommandReview
-from punie.application.offer.assemble import BridgedTool
+from punie.application.offer.bridged import BridgedTool
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.session_tool import CallContext
 from punie.domain.tools.tool import ToolDescriptor, ToolSource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_mock import MockerFixture
 
-from punie.application.offer.assemble import BridgedTool
+from punie.application.offer.bridged import BridgedTool
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import freeze_object
 

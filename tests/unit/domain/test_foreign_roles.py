@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.offer.assemble import OtherParties
+from punie.application.offer.bridged import OtherParties
+from punie.application.offer.profiles import Trust
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.domain.permission.decisions import Decision, Facts
 from punie.domain.permission.grants import grant_scope
@@ -18,7 +19,7 @@ from punie.domain.tools.roles import Change, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import freeze_object
 from shellsight.arguments.guesses import roles_of
-from shellsight.arguments.profiles import NO_ROLES
+
 from shellsight.report import CommandReport, Standing
 from tests.unit.domain.policy_doubles import ROOT, part, place, rule
 
@@ -118,7 +119,7 @@ def test_a_profile_is_about_the_tools_of_its_servers_alone(
 
 def test_a_server_of_a_jetbrains_ide_may_have_any_name() -> None:
     about = {"server": "x", "name": "execute_tool", "sentAlong": {"projectPath": "/srv"}}
-    tool = OTHERS.known(ToolDescriptor("x__execute_tool", metadata=about, source=ToolSource.MCP))
+    tool = OTHERS.known(ToolDescriptor("x__execute_tool", metadata=about, source=ToolSource.MCP), Trust.IDE)
     assert (tool.roles.by_name["command"], tool.roles.by_name["projectPath"]) == (Role.ARGV, Role.CWD)
 
 
@@ -136,7 +137,7 @@ schemas = st.recursive(
 
 @given(st.dictionaries(st.text(max_size=8), schemas))
 def test_roles_are_found_for_any_schema(properties: dict[str, Any]) -> None:
-    found = roles_of({"properties": properties}, NO_ROLES, "get_it", "other", more={}, trusted=False)
+    found = roles_of({"properties": properties}, {}, "get_it", "other", more={}, trusted=False)
     assert not properties or {name.partition(".")[0] for name in found.by_name} <= {
         name.partition(".")[0] for name in properties
     }

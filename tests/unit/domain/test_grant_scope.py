@@ -105,7 +105,7 @@ def test_a_tool_whose_definition_changed_is_not_covered(field: str) -> None:
 
 
 def test_every_field_of_a_definition_counts() -> None:
-    known_by_us = {"roles", "column"}
+    known_by_us = {"roles", "column", "profiled"}
     assert {field.name for field in attrs.fields(ToolDescriptor)} == {*CHANGES, "source", *known_by_us}
 
 

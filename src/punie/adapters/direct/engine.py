@@ -221,7 +221,9 @@ def _listed(query: str, catalog: ToolCatalog) -> str:
     found = [tool for tool in catalog if _matches(tool, query.lower())]
     if not found:
         return f"No tool matches {query!r}. `/tools` lists all {len(catalog)}."
-    return "\n".join(f"- `{tool.name}` ({tool.kind.value}){_first_line(tool)}" for tool in found)
+    lines = [f"- `{tool.name}` ({tool.kind.value}){_first_line(tool)}" for tool in found]
+    missing = [f"- `{name}` : {why}" for name, why in catalog.left_out if query.lower() in f"{name} {why}".lower()]
+    return "\n".join([*lines, "", "Not offered:", "", *missing] if missing else lines)
 
 
 def _matches(tool: ToolDescriptor, query: str) -> bool:

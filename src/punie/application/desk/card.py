@@ -112,7 +112,9 @@ class CallCard(CallProgress):
         self.life.advance(status)
         self.result = result
         await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))
-        last = ToolCallUpdated(self.call_id, status, _shown(result.content), _raw_output(result))
+        last = ToolCallUpdated(
+            self.call_id, status, _shown(result.content), _raw_output(result), result.locations or None, result.line
+        )
         if self._live is None:
             await self.events.emit(last)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import cast
 
+import anyio
 from attrs import define, evolve
 
 from punie.application.desk.call import CallRequest, CallUnderWay
@@ -28,6 +29,9 @@ from punie.ports.workspace import OutputStore
 
 STOP_GRACE_S = 5.0
 """Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
+
+EXPLAINING_S = 5.0
+"""How long a question waits for what another party says about the call."""
 
 
 async def _limited(store: OutputStore, request: CallRequest, result: ToolResult) -> ToolResult:
@@ -175,12 +179,19 @@ class CallStages:
         asked_s = context.clock.monotonic_s()
         await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))
         try:
+            prepared = await self._explained(judged.request, prepared)
             ruling = await self.desk.permission.ask(judged, asking, prepared)
         finally:
             self.under_way.waited_s += context.clock.monotonic_s() - asked_s
         answered = PermissionAnswered(call_id, ruling.verdict, ruling.reason, ruling.answered_by, ruling.choice)
         await context.events.emit(answered)
         return ruling
+
+    async def _explained(self, request: CallRequest, prepared: PreparedCall) -> PreparedCall:
+        said = ""
+        with anyio.move_on_after(EXPLAINING_S):
+            said = await request.tool.explained(request.arguments, self.under_way.card)
+        return evolve(prepared, about="\n".join(filter(None, [prepared.about, said]))) if said else prepared
 
     async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
         """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import anyio
 from attrs import define, evolve, field, frozen
 
-from punie.application.offer.assemble import BridgedTool, OtherParties
+from punie.application.offer.bridged import BridgedTool, OtherParties
 from punie.application.tools.own_tools import PLANNABLE
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.session.session import DiscoveryReport
@@ -158,8 +158,8 @@ class PlugInTools:
             problem = self.validator.schema_problem(tool.parameters)
             if problem is None:
                 theirs = self.others.known(evolve(tool, source=ToolSource.PLUG_IN))
-                reader = self.others.reader
-                tools.append(BridgedTool(theirs, server, self.session_id, self.log, reader=reader))
+                reader, row = self.others.reader, self.others.row(theirs)
+                tools.append(BridgedTool(theirs, server, self.session_id, self.log, reader=reader, row=row))
             else:
                 self._leave_out(plug_in, f"the schema of {tool.name} cannot be used: {problem}")
         return tuple(tools)

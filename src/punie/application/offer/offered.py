@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import anyio.lowlevel
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session.call_tool import CallTool
@@ -108,7 +108,7 @@ class OfferedTools:
         if others != self._named:
             self._named, self._index = others, None
         if form is DisclosureForm.FULL:
-            self._offered = ToolCatalog(catalog, unlisted_servers(unlisted)) if unlisted else catalog
+            self._offered = evolve(catalog, notes=unlisted_servers(unlisted)) if unlisted else catalog
         else:
             self._offered = self._named_only(catalog, others, form, unlisted)
         self._unlisted, self._form = unlisted, form
@@ -163,7 +163,7 @@ class OfferedTools:
             beside = tuple(tool for tool in kept if unlisted or tool.name not in DISCLOSING)
             notes = [_joined(findable(others, named=named), elsewhere) for named in (True, False)]
             searchable = SearchableOffer(beside, others, *notes)
-        return ToolCatalog(kept, _joined(listing(others, form), elsewhere), searchable)
+        return ToolCatalog(kept, _joined(listing(others, form), elsewhere), searchable, catalog.left_out)
 
     def _may_search(self) -> bool:
         """Whether the built-in tools for that may have their names, which are neither disabled nor taken."""

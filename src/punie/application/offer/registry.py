@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
 from attrs import define, field, frozen
 
+from punie.application.offer.twins import hidden_twins
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.domain.tools.availability import (
     LeftOut,
@@ -22,7 +23,7 @@ from punie.domain.tools.availability import (
     ToolListing,
     why_unavailable,
 )
-from punie.domain.tools.catalog import ToolCatalog
+from punie.domain.tools.catalog import ToolCatalog, Twins
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject
@@ -86,10 +87,14 @@ class _Entry:
 
 @define
 class ToolRegistry:
-    """The registry of one session; lives as long as the session. Tools that cannot work here are left out."""
+    """The registry of one session; lives as long as the session.
+
+    Tools that cannot work here are left out, and of several tools of one purpose all but one; `twins` says which.
+    """
 
     services: Services = field(factory=Services)
     surroundings: Surroundings = field(factory=Surroundings)
+    twins: Twins = Twins.AUTO
     _entries: dict[str, _Entry] = field(factory=dict[str, _Entry], init=False)
     _disabled: set[str] = field(factory=set[str], init=False)
     _locked: set[str] = field(factory=set[str], init=False)
@@ -104,7 +109,7 @@ class ToolRegistry:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The tools that cannot work here, with reasons."""
+        """The tools that cannot work here, and those whose purpose another tool has, with reasons."""
         return tuple(self._left_out.values())
 
     @property
@@ -137,7 +142,8 @@ class ToolRegistry:
     def catalog(self) -> ToolCatalog:
         """The enabled tools, which the model is offered; the same object until something changes."""
         if self._catalog is None:
-            self._catalog = ToolCatalog(tool for tool in self.tools if self.is_enabled(tool.name))
+            missing = tuple((left.tool.name, left.reason) for left in self.left_out)
+            self._catalog = ToolCatalog((tool for tool in self.tools if self.is_enabled(tool.name)), left_out=missing)
         return self._catalog
 
     def subscribe(self, hear: Callable[[RegistryEvent], None]) -> None:
@@ -177,8 +183,8 @@ class ToolRegistry:
         self._tell(ToolUnregistered(entry.descriptor))
         return True
 
-    def offer(self, tools: Iterable[SessionTool]) -> None:
-        """Replace the session's catalogue, in this order.
+    def offer(self, tools: Iterable[SessionTool], by_client: Container[str] = ()) -> None:
+        """Replace the session's catalogue, in this order; the client carries out the tools of Punie in `by_client`.
 
         Tools that are not in the new catalogue are removed, new and changed ones are registered. A name that was
         registered separately, or comes twice, keeps its first tool.
@@ -191,6 +197,9 @@ class ToolRegistry:
             name = tool.descriptor.name
             if name not in own and name not in found and self._works_here(tool.descriptor):
                 found[name] = _Entry(tool.descriptor, offered=True, tool=tool)
+        offered = [entry.tool for entry in found.values() if entry.tool is not None and self._may_stand_in(entry)]
+        for name, why in hidden_twins(offered, by_client, self.twins).items():
+            self._left_out[name] = LeftOut(found.pop(name).descriptor, why, twin=True)
         self._entries = {**found, **own}
         self._catalog = None
         for name, old in before.items():
@@ -199,6 +208,10 @@ class ToolRegistry:
         for name, entry in found.items():
             if before.get(name) != entry.descriptor:
                 self._tell(ToolRegistered(entry.descriptor))
+
+    def _may_stand_in(self, entry: _Entry) -> bool:
+        """Whether the tool may be offered in place of another: not where the settings disable another party's."""
+        return entry.descriptor.source is ToolSource.BUILT_IN or entry.descriptor.name not in self._locked
 
     def get(self, name: str) -> SessionTool | None:
         """The tool of that name, enabled or not, made now if need be; None where there is none."""

@@ -12,7 +12,7 @@ from attrs import define, field
 from punie.application.offer.discover import DiscoverTools, ListMore
 from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session_tool import SessionTool
-from punie.domain.errors import ToolDisabledError, UnknownToolError
+from punie.domain.errors import ToolDisabledError, ToolFailedError, UnknownToolError
 from punie.domain.session.events import ToolsChanged
 from punie.domain.session.session import DiscoveryReport
 from punie.domain.tools.catalog import ToolCatalog, ToolPlan
@@ -93,12 +93,15 @@ class Toolbox:
         """Put the client's tools of the last answer, and the present list of all others, into the registry."""
         more = await self.more()
         tools = (*(() if self._plan is None else self.build(self._plan)), *more)
-        self.registry.offer((*tools, *await self.last(tools)))
+        self.registry.offer((*tools, *await self.last(tools)), () if self._plan is None else self._plan.by_client)
 
     def find(self, name: str) -> SessionTool:
-        """The tool of that name. Raises `UnknownToolError`, with near names, or `ToolDisabledError`."""
+        """The tool of that name. Raises `UnknownToolError`, with near names, or another error that says why not."""
         tool = self.registry.get(name)
         if tool is None:
+            why = next((left.reason for left in self.registry.left_out if left.tool.name == name), None)
+            if why is not None:
+                raise ToolFailedError(f"{name} is not offered in this session: {why}.")
             names = self.registry.catalog().names
             raise UnknownToolError(name, tuple(difflib.get_close_matches(name, names, n=3)))
         if not self.registry.is_enabled(name):

@@ -213,6 +213,7 @@ class KnownServer:
             before = () if kept is None else kept.tools
         self.tools, self._listed_s = tools, self.around.clock.monotonic_s()
         self._listed_at = (listing.connection, changes)
+        back = self.status is ServerStatus.ERROR
         self.status, self.message = ServerStatus.READY, ""
         if self._changes == changes:
             self.around.cache.set(self.name, tools, self._holds_s(listing))
@@ -221,7 +222,7 @@ class KnownServer:
         if not await self.around.listings.keep(kept):
             self.around.log.info("server %s: what it listed could not be kept for other processes", self.name)
         delta = compared(before, tools)
-        if first or delta != RefreshDelta():  # the first list is news to this session in any case
+        if first or back or delta != RefreshDelta():  # the first list is news to this session in any case
             self.heard(self.name)
         return delta
 
@@ -253,7 +254,9 @@ class KnownServer:
 
     def _failed(self, why: str) -> RefreshDelta:
         """Note that the server is down; its last list counts until it is back."""
-        self.status, self.message = ServerStatus.ERROR, one_line(why, 2_000)
+        was, self.status, self.message = self.status, ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
         self.around.warn(f"The MCP server {self.name} does not work", self.message)
+        if was is not ServerStatus.ERROR:
+            self.heard(self.name)  # other tools of the same purpose are offered while it is down
         return RefreshDelta(errors={self.name: self.message})

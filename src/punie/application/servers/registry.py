@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import anyio
 from attrs import define, evolve, field, frozen
 
+from punie.application.offer.profiles import Trust
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
@@ -167,6 +168,17 @@ class ServerRegistry(OwnTaskGroup):
     def sent_along(self, server: str) -> JsonObject:
         """Arguments that are sent along with each call of that server, where the tool declares them."""
         return self._known[server].config.sent_along
+
+    def trust(self, server: str) -> Trust:
+        """How far profiles are believed about that server's tools."""
+        config = self._known[server].config
+        if config.origin is ServerOrigin.PROJECT:
+            return Trust.PROJECT
+        return Trust.IDE if config.origin is ServerOrigin.CLIENT and config.sent_along else Trust.NAMED
+
+    def works(self, server: str) -> bool:
+        """Whether the server did not fail when it was last asked; true of one that was not asked yet."""
+        return self._known[server].status is not ServerStatus.ERROR
 
     async def _usable(self, server: str | None) -> list[KnownServer]:
         """The named server, or all, that may be used now. Raises for a named server that may not."""

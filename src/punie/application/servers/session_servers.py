@@ -8,8 +8,9 @@ from typing import cast
 
 from attrs import define, field, frozen
 
-from punie.application.offer.assemble import BridgedTool, OtherParties
+from punie.application.offer.bridged import BridgedTool, OtherParties
 from punie.application.offer.offered import SEARCH_WAIT_S, Elsewhere
+from punie.application.servers.known_server import Tools
 from punie.application.servers.registry import ServerRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
@@ -43,6 +44,11 @@ class ServerCalls(ToolExecutor):
 class ServerTool(BridgedTool):
     """A server's tool as it was listed; lives as long as the session offers it. The list may be an older process's."""
 
+    @property
+    def works(self) -> bool:
+        calls = cast("ServerCalls", self.executor)
+        return calls.registry.works(calls.tool.server)
+
     async def is_current(self) -> bool:
         calls = cast("ServerCalls", self.executor)
         try:
@@ -72,7 +78,7 @@ class SessionServers(Elsewhere):
         for info in known.tools:
             problem = self.validator.schema_problem(info.input_schema)
             if problem is None:
-                tools.append(self._tool(info))
+                tools.append(self._tool(info, known.tools))
             else:
                 self.log.warning(
                     "%s is left out: its schema cannot be used: %s", info.qualified, one_line(problem, 400)
@@ -89,12 +95,17 @@ class SessionServers(Elsewhere):
             if server.status in {ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL}:
                 self.registry.around.warn(f"The MCP server {server.name} is not used", server.message)
 
-    def _tool(self, info: ToolInfo) -> ServerTool:
+    def _tool(self, info: ToolInfo, listed: Tools) -> ServerTool:
         known = self.registry.sent_along(info.server)
         along = {name: value for name, value in known.items() if declares(info.input_schema, name)}
         executor = ServerCalls(self.registry, info)
-        tool = self.others.known(described(info, along))
-        return ServerTool(tool, executor, self.session_id, self.log, along, self.others.reader)
+        tool, trust = described(info, along), self.registry.trust(info.server)
+        row, others = self.others.row(tool, trust), self.others
+        explains = [one for one in listed if (one.server, one.name) == (info.server, row.before.tool)]
+        before = ServerCalls(self.registry, explains[0]) if explains else None
+        return ServerTool(
+            others.known(tool, trust), executor, self.session_id, self.log, along, others.reader, row, before
+        )
 
     def hear(self, changed: Callable[[], None]) -> None:
         self.registry.hear = lambda _server: changed()

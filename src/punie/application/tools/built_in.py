@@ -48,7 +48,7 @@ def details(requires: Capability, does: Permission, *examples: tuple[Mapping[str
     )
 
 
-class _TitleParts(dict[str, str]):
+class TitleParts(dict[str, str]):
     """The parts of a title, with words in place of those that a call does not give."""
 
     def __missing__(self, name: str) -> str:
@@ -85,7 +85,7 @@ class BuiltInTool(SessionTool):
         """The title of a call, whichever side serves it; empty where the class has none. Never raises."""
         roles = cls.DESCRIPTOR.roles
         limit = COMMAND_TITLE_CHARS if Role.COMMAND in roles else TITLE_CHARS
-        return one_line(cls.TITLE.format_map(_TitleParts(roles.parts(arguments))), limit)
+        return one_line(cls.TITLE.format_map(TitleParts(roles.parts(arguments))), limit)
 
     @classmethod
     def denied(cls, arguments: JsonObject) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from attrs import evolve
 
@@ -38,7 +39,6 @@ from punie.domain.tools.catalog import OwnTool, Serving
 from punie.domain.tools.foreign_roles import with_roles
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
-from shellsight.arguments.profiles import NO_ROLES
 
 TOOLS: tuple[type[BuiltInTool], ...] = (
     ReadFile,
@@ -91,7 +91,7 @@ PLANNABLE: tuple[OwnTool, ...] = tuple(
 """The tools that a plan may name, in the form that the planning takes."""
 
 
-def as_ours(tool: ToolDescriptor, known: Mapping[str, Role] = NO_ROLES) -> ToolDescriptor:
+def as_ours(tool: ToolDescriptor, known: Mapping[str, Role] = MappingProxyType({})) -> ToolDescriptor:
     """Another party's tool with the roles of its parameters, `known` or guessed; our own tools unchanged.
 
     A tool with the name of one of ours has the roles and the column of ours. An editing tool may have the parameters of

@@ -167,6 +167,14 @@ class SessionTool(Protocol):
         """The arguments as they would be sent, which are those that a person is shown."""
         return arguments
 
+    async def explained(self, arguments: JsonObject, progress: CallProgress) -> str:
+        """More text for the question, from another party that knows what the call would do; empty where there is none.
+
+        Asked for only where a person is asked.
+        """
+        del arguments, progress
+        return ""
+
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         """The bytes of files that the call would read or write, without looking; None where the session knows none."""
         del arguments, context

@@ -54,6 +54,11 @@ def pipelines_folder(environ: Mapping[str, str]) -> Path:
     return user_settings_file(environ).with_name("pipelines")
 
 
+def profiles_file(environ: Mapping[str, str]) -> Path:
+    """`tool_profiles.toml` beside the user's settings."""
+    return user_settings_file(environ).with_name("tool_profiles.toml")
+
+
 def project_settings_file(cwd: str) -> Path:
     """`.punie/config.toml` in the project."""
     return Path(cwd) / ".punie" / "config.toml"
@@ -73,17 +78,28 @@ def read_settings_file(path: Path) -> SettingsFile:
 
     Raises `SettingsError` where the file cannot be read for any other reason.
     """
+    tables, digest = read_tables(path)
+    try:
+        return SettingsFile(str(path), dict(_flat(tables)), digest)
+    except ValueError as error:
+        raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
+
+
+def read_tables(path: Path) -> tuple[dict[str, object], str]:
+    """The tables of a TOML file and the SHA-256 of its bytes; both empty where there is no such file.
+
+    Raises `SettingsError` where the file cannot be read for any other reason.
+    """
     try:
         data = bytes_of(path)
     except (FileNotFoundError, NotADirectoryError):
-        return SettingsFile(str(path))
+        return {}, ""
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be read") from error
     if len(data) > MAX_TOML_BYTES:
         raise SettingsError(str(path), f"it is larger than {MAX_TOML_BYTES} bytes")
     try:
-        values = dict(_flat(parse_toml(data.decode("utf-8"))))
-        return SettingsFile(str(path), values, hashlib.sha256(data).hexdigest())
+        return parse_toml(data.decode("utf-8")), hashlib.sha256(data).hexdigest()
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
@@ -140,7 +156,7 @@ def database_file(environ: Mapping[str, str]) -> Path:
     return state_dir(environ) / DATABASE_NAME
 
 
-HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins")
+HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins", "tool_profiles.toml")
 """The entries of Punie below `PUNIE_HOME`; the directory may hold projects as well."""
 
 
@@ -176,7 +192,7 @@ def _private(environ: Mapping[str, str]) -> Iterator[Path]:
 
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings = user_settings_file(environ)
-    yield from (skills_folder(environ), pipelines_folder(environ))
+    yield from (skills_folder(environ), pipelines_folder(environ), profiles_file(environ))
     if environ.get("PUNIE_HOME"):
         yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)
     elif not environ.get("PUNIE_CONFIG"):

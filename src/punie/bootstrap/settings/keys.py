@@ -33,7 +33,7 @@ from punie.bootstrap.settings.values import (
 )
 from punie.domain.permission.rules import Mode
 from punie.domain.session.turn import TurnLimits
-from punie.domain.tools.catalog import LocalTools
+from punie.domain.tools.catalog import LocalTools, Twins
 from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
 from punie.domain.tools.execution import CallLimits, Limits
 
@@ -183,6 +183,12 @@ LOCAL_TOOLS = Key(
     "what this machine may serve: what the client leaves open, nothing, or the extended set beside a client's "
     "capabilities too",
     LESS_LOCAL,
+)
+TWINS = Key(
+    "tools.twins", one_of(Twins), Twins.AUTO,
+    "the tool that is offered where Punie and the IDE's own server have one for the same purpose: the one that knows "
+    "more (`auto`), the IDE's, Punie's `own`, or `both`",
+    NEVER, page="in-the-ide.md#one-tool-a-purpose",
 )
 DISABLED_TOOLS = Key("tools.disabled", TOOLS, (), "tools that are not offered", ADDS)
 DISCLOSURE = Key(

@@ -22,8 +22,10 @@ from punie.bootstrap.settings.files import (
     own_files,
     pipelines_folder,
     private_files,
+    profiles_file,
     project_settings_file,
     read_settings_file,
+    read_tables,
     skills_folder,
     state_dir,
     user_settings_file,
@@ -59,6 +61,9 @@ from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosurePoli
 from punie.domain.tools.execution import CallLimits, Limits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from punie.application.offer.profiles import Profile
     from shellsight.surroundings import ShellParser
 
 _log = logging.getLogger("punie.settings")
@@ -72,7 +77,7 @@ class Settings:
     """The settings in force: `settings[KEY]` is the value of one; lives as long as a session.
 
     `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources. The
-    folders are those of the user's own skills and pipelines.
+    folders are those of the user's own skills and pipelines; `profiles` are what the user says of servers' tools.
     """
 
     values: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)  # one may hold a password
@@ -81,6 +86,7 @@ class Settings:
     skills_folder: str | None = None
     state_folder: str | None = None
     pipelines_folder: str | None = None
+    profiles: tuple[Profile, ...] = ()
 
     def __getitem__(self, key: Key[T]) -> T:
         return cast("T", self.values.get(key.name, key.default))
@@ -213,8 +219,18 @@ def trace_settings(
         skills_folder=str(skills_folder(environ)),
         state_folder=str(state_dir(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
+        profiles=_own_profiles(profiles_file(environ)),
     )
     return Traced(settings, tuple(layers.said), left_out, trusts)
+
+
+def _own_profiles(path: Path) -> tuple[Profile, ...]:
+    tables, _ = read_tables(path)
+    if not tables:
+        return ()
+    from punie.application.offer.profiles import users_profiles  # hardly any user has the file
+
+    return users_profiles(tables, str(path))
 
 
 def project_gains(environ: Mapping[str, str], cwd: str, parser: ParserOf | None = None) -> LeftOut:

@@ -18,7 +18,7 @@ from landbox.box import held
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.programs.boxes import PROGRAM
 from punie.application.desk.command_review import paths_to_follow, patterns_to_expand, read_command, with_places
-from punie.application.offer.assemble import OtherParties
+from punie.application.offer.bridged import OtherParties
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.keys import SANDBOX

@@ -131,7 +131,7 @@ class ToolsMode(SessionMode):
                 costs = costs_of(registry.catalog(), policy)
                 self.show(as_costs(costs), as_cost_table(costs))
             case _:
-                self._list(listed(registry, registry.tools), left_out(registry) if self.every else ())
+                self._list(listed(registry, registry.tools), left_out(registry, every=self.every))
         return 0
 
     def _list(self, entries: Sequence[Listed], missing: Sequence[Listed] = ()) -> None:

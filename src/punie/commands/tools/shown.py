@@ -43,9 +43,9 @@ def listed(registry: ToolRegistry, tools: Iterable[ToolDescriptor]) -> list[List
     return [Listed(tool, registry.is_enabled(tool.name)) for tool in tools]
 
 
-def left_out(registry: ToolRegistry) -> list[Listed]:
-    """The tools that the session does not have, with reasons."""
-    return [Listed(left.tool, enabled=False, reason=left.reason) for left in registry.left_out]
+def left_out(registry: ToolRegistry, *, every: bool = True) -> list[Listed]:
+    """The tools that the session does not have, with reasons; unless `every`, those whose purpose another tool has."""
+    return [Listed(left.tool, enabled=False, reason=left.reason) for left in registry.left_out if every or left.twin]
 
 
 def as_entry(entry: Listed) -> dict[str, object]:

@@ -17,7 +17,7 @@ from attrs import evolve, field, frozen
 
 from punie.domain.permission.decisions import Facts
 from punie.domain.tools.roles import Column, Role
-from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import JsonObject, freeze_object, json_text, thaw
 from punie.domain.values.paths import is_inside
@@ -142,10 +142,11 @@ class ToolPin:
 def definition_hash(tool: ToolDescriptor) -> str:
     """A digest of a tool's own definition: one that changed is another tool to the grants.
 
-    The facts that Punie adds, its roles and its column, are no part of the digest.
+    The facts that Punie adds, its roles, its column and the kind that a profile says, are no part of the digest.
     """
+    kind = ToolKind.OTHER if tool.profiled else tool.kind
     said = [
-        tool.name, tool.kind.value, tool.title, tool.description, thaw(tool.parameters), tool.requires_permission,
+        tool.name, kind.value, tool.title, tool.description, thaw(tool.parameters), tool.requires_permission,
         thaw(tool.annotations), None if tool.output_schema is None else thaw(tool.output_schema),
         list(tool.categories), list(tool.tags), thaw(tool.metadata), repr(tool.details),
     ]  # fmt: skip

@@ -22,14 +22,14 @@ OWN_FILES = frozenset({".mcp.json"})
 """Names of a project's settings for Punie, at any depth: a session in a folder below would read them there."""
 
 RUN_BY_OTHERS = frozenset({
-    ".vscode", ".idea", ".devcontainer", ".cursor", ".claude", ".zed", ".fleet", ".windsurf", ".codex", ".gemini",
-    ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit", ".rprofile", ".irbrc", ".pryrc",
-    ".ghci", ".envrc", ".direnv", ".mise.toml", "mise.toml", ".yarn", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
-    ".poetry", ".mvn", "rust-toolchain", "rust-toolchain.toml", ".bazeliskrc", "pyvenv.cfg", "sitecustomize.py",
-    "usercustomize.py", ".husky", ".githooks", ".hg", ".jj", ".pre-commit-config.yaml", ".pre-commit-config.yml",
-    "lefthook.yml", ".lefthook", "lefthook.yaml", ".lefthook.yml", ".overcommit.yml", ".gitlab-ci.yml", ".circleci",
-    ".buildkite", ".woodpecker", ".travis.yml", ".drone.yml", "azure-pipelines.yml", "bitbucket-pipelines.yml",
-    "jenkinsfile",
+    ".vscode", ".idea", ".run", ".devcontainer", ".cursor", ".claude", ".zed", ".fleet", ".windsurf", ".codex",
+    ".gemini", ".exrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit", ".rprofile", ".irbrc",
+    ".pryrc", ".ghci", ".envrc", ".direnv", ".mise.toml", "mise.toml", ".yarn", ".yarnrc", ".yarnrc.yml",
+    ".pnpmfile.cjs", ".poetry", ".mvn", "rust-toolchain", "rust-toolchain.toml", ".bazeliskrc", "pyvenv.cfg",
+    "sitecustomize.py", "usercustomize.py", ".husky", ".githooks", ".hg", ".jj", ".pre-commit-config.yaml",
+    ".pre-commit-config.yml", "lefthook.yml", ".lefthook", "lefthook.yaml", ".lefthook.yml", ".overcommit.yml",
+    ".gitlab-ci.yml", ".circleci", ".buildkite", ".woodpecker", ".travis.yml", ".drone.yml", "azure-pipelines.yml",
+    "bitbucket-pipelines.yml", "jenkinsfile",
 })  # fmt: skip
 """Names of files and folders that decide what runs although no person asks for it then and there.
 

@@ -106,7 +106,7 @@ class _Call:
     def _uses(self) -> Iterator[tuple[Location, bool, bool]]:
         """The places of the call, whether each is changed, and whether it has to be inside."""
         roles, always = self.tool.roles, self.tool.kind in _CHANGING_KINDS
-        ours = self.tool.source is ToolSource.BUILT_IN or self.tool.column is not None
+        ours = self.tool.source is ToolSource.BUILT_IN or (self.tool.column is not None and not self.tool.profiled)
         named = iter(()) if ours else roles.located(self.arguments)
         for where in self.facts.locations:
             name, role, _ = next(named, ("", None, ""))
@@ -182,10 +182,19 @@ class _Call:
 
     def _by_mode(self) -> Finding:
         mode, column = self.policy.mode, _column(self.tool)
-        if column is Column.EDIT and not self._places_known():
+        if (column is Column.EDIT and not self._places_known()) or (self.tool.profiled and not self._as_profiled()):
             column = Column.OTHER_TOOL
         verdict = self._default(column)
         return Finding(verdict, f"mode:{mode.value}", _reason(self.tool, column, verdict, mode))
+
+    def _as_profiled(self) -> bool:
+        """Whether the tool's profile knows every argument of the call, but for numbers and flags that are not set."""
+        roles = self.tool.roles
+        return all(
+            name in roles.by_name
+            and (name not in roles.guessed or (roles.by_name[name] in {Role.PLAIN, Role.LINE} and value is not True))
+            for name, value in self.arguments.items()
+        )
 
     def _default(self, column: Column) -> Verdict:
         """The verdict of the mode; it allows no tool that requires permission."""
@@ -231,11 +240,11 @@ def _column(tool: ToolDescriptor) -> Column:
         return Column.READ  # it does nothing but make calls, which are decided one by one
     built_in = tool.source is ToolSource.BUILT_IN
     edits = tool.column is Column.EDIT
-    if edits and (built_in or (tool.source in _ANSWERABLE and tool.kind is ToolKind.EDIT)):
+    if edits and (built_in or tool.profiled or (tool.source in _ANSWERABLE and tool.kind is ToolKind.EDIT)):
         return Column.EDIT
-    if tool.requires_permission:
+    if tool.requires_permission or (tool.profiled and tool.destructive):
         return Column.OTHER_TOOL
-    if built_in:
+    if built_in or tool.profiled:
         return tool.column or Column.OTHER_COMMAND
     return Column.READ if tool.source in _ANSWERABLE and _harmless(tool) else Column.OTHER_TOOL
 
@@ -265,6 +274,10 @@ def _reason(tool: ToolDescriptor, column: Column, verdict: Verdict, mode: Mode) 
     return f"{does}, and the mode {mode.value} lets nothing run that does more than look"
 
 
+def _said_by(tool: ToolDescriptor) -> str:
+    return "profile" if tool.profiled else "kind"
+
+
 def _does(tool: ToolDescriptor, column: Column) -> str:
     if tool.requires_permission:
         return f"{tool.name} says that it requires permission"
@@ -272,7 +285,9 @@ def _does(tool: ToolDescriptor, column: Column) -> str:
     if tool.source is ToolSource.PIPELINE:
         return f"{tool.name} only makes calls that are decided one by one"
     if column is Column.READ:
-        return f"{tool.name} " + ("has no effect outside the session" if built_in else "only reads, as its kind says")
+        return f"{tool.name} " + (
+            "has no effect outside the session" if built_in else f"only reads, as its {_said_by(tool)} says"
+        )
     if column is Column.EDIT or built_in:
         return f"{tool.name} {_EFFECTS.get(tool.kind, 'has an effect')}"
     return f"{tool.name} is served by the {tool.source.value} and may have effects"

@@ -37,10 +37,11 @@ class Surroundings:
 
 @frozen
 class LeftOut:
-    """A tool that the session does not have, and the reason."""
+    """A tool that the session does not have, and the reason: a `twin` does not, since another has its purpose."""
 
     tool: ToolDescriptor
     reason: str
+    twin: bool = False
 
 
 def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:

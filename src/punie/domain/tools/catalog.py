@@ -50,12 +50,14 @@ class ToolCatalog:
     """An immutable, ordered set of tools; of two with one name the first wins.
 
     `notes` is text for the model beside the tools: it goes with the instructions of the request that offers them. An
-    engine whose provider searches tools may send `searchable` instead, where there is one.
+    engine whose provider searches tools may send `searchable` instead, where there is one. `left_out` are the names of
+    tools that the session does not offer, with reasons in words for a person.
     """
 
     tools: tuple[ToolDescriptor, ...] = field(default=(), converter=_first_of_each_name)
     notes: str = ""
     searchable: SearchableOffer | None = None
+    left_out: tuple[tuple[str, str], ...] = ()
 
     def __iter__(self) -> Iterator[ToolDescriptor]:
         return iter(self.tools)
@@ -113,6 +115,15 @@ class LocalTools(StrEnum):
     AUTO = "auto"
     NEVER = "never"
     ALWAYS = "always"
+
+
+class Twins(StrEnum):
+    """The setting `tools.twins`: the tool that is offered where Punie and the IDE's server have one for a purpose."""
+
+    AUTO = "auto"
+    IDE = "ide"
+    OWN = "own"
+    BOTH = "both"
 
 
 class Serving(Flag):
@@ -229,6 +240,12 @@ class ToolPlan:
     tier: Tier
     catalog: ToolCatalog
     built_ins: tuple[BuiltIn, ...]
+
+    @property
+    def by_client(self) -> frozenset[str]:
+        """The names of the tools that the client carries out."""
+        beside = (tool.name for tool in self.built_ins if tool.server is Server.CLIENT)
+        return frozenset((*self.catalog.names, *beside))
 
     @property
     def tools_of_tier(self) -> int:

@@ -5,26 +5,14 @@ A guess only makes decisions stricter, and an MCP server's schema cannot make th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from attrs import evolve
 
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import EMPTY_OBJECT
 from shellsight.arguments.guesses import roles_of
-from shellsight.arguments.profiles import NO_ROLES, Profile
 from shellsight.arguments.roles import Role
-
-
-def named_roles(tool: ToolDescriptor, profiles: Iterable[Profile]) -> Mapping[str, Role]:
-    """The roles that the first profile about the tool names.
-
-    The client's catalogue goes by the name of its source, and a server whose calls are sent `projectPath` along, as
-    those of a JetBrains IDE are, by the name `jetbrains` too.
-    """
-    name, server, along = _as_served(tool)
-    servers = (server.lower(), "jetbrains") if "projectPath" in along else (server.lower(),)
-    return next((roles for profile in profiles if (roles := profile.roles(name, servers))), NO_ROLES)
 
 
 def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescriptor:
@@ -34,12 +22,12 @@ def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescripto
     """
     if tool.roles.by_name:
         return tool
-    name, _, along = _as_served(tool)
+    name, _, along = as_served(tool)
     trusted = tool.source is not ToolSource.MCP
     return evolve(tool, roles=roles_of(tool.parameters, known, name, tool.kind.value, more=along, trusted=trusted))
 
 
-def _as_served(tool: ToolDescriptor) -> tuple[str, str, Mapping[str, object]]:
+def as_served(tool: ToolDescriptor) -> tuple[str, str, Mapping[str, object]]:
     """The tool's name on its server, the server's name, and the arguments that its calls are sent along."""
     if tool.source is not ToolSource.MCP:
         return tool.name, tool.source.value, EMPTY_OBJECT

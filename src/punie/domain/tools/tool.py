@@ -74,8 +74,9 @@ class ToolDescriptor:
     `parameters` is the input's JSON Schema, kept as the same JSON value with its key order; it may be given as a list
     of `ToolParameter` instead. `metadata` keeps the unknown keys of a catalogue entry; `details` are the known optional
     ones. `roles` are the meanings of the parameters by name. `column` is the column of the table of modes for a tool of
-    Punie, also where a client serves it by the same name, and None for any other. Neither is part of what models and
-    clients are sent. Raises `ValueError` for a name that no provider accepts.
+    Punie, also where a client serves it by the same name, and for a tool that is `profiled`: a believed profile says
+    its kind and column. It is None for any other. None of them is part of what models and clients are sent. Raises
+    `ValueError` for a name that no provider accepts.
     """
 
     name: str = field(validator=_check_name)
@@ -93,6 +94,7 @@ class ToolDescriptor:
     details: ToolMetadata = field(factory=ToolMetadata)
     roles: Roles = field(factory=Roles, converter=Roles.of)
     column: Column | None = None
+    profiled: bool = False
 
     @property
     def destructive(self) -> bool:
@@ -102,7 +104,7 @@ class ToolDescriptor:
     @property
     def gives_file(self) -> bool:
         """Whether the result is the whole text of the file that the call names, which is quick to read again."""
-        return self.column is Column.READ and Role.PATH_READ in self.roles
+        return self.column is Column.READ and Role.PATH_READ in self.roles and not self.profiled
 
     @property
     def parameter_list(self) -> tuple[ToolParameter, ...]:
@@ -136,8 +138,9 @@ class ToolResult:
     """The outcome of a call, as data and never an exception: `content` for people, `structured` for programs.
 
     `for_model` is the text for the model where it differs from the one that the client shows. `code` names the error
-    of a call that did not succeed. `metadata` is free for the tool; `duration_ms` is the time of the effect, None where
-    nothing ran or was measured. `kept` is the file with all of an output of which `text` has only the end.
+    of a call that did not succeed. `locations` are absolute paths that the result is about, in the first of them at
+    `line`; none where the call's own stay. `metadata` is free for the tool; `duration_ms` is the time of the effect,
+    None where nothing ran or was measured. `kept` is the file with all of an output of which `text` has only the end.
     """
 
     outcome: ToolOutcome
@@ -148,6 +151,8 @@ class ToolResult:
     metadata: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
     duration_ms: float | None = None
     kept: KeptOutput | None = None
+    locations: tuple[str, ...] = ()
+    line: int | None = None
 
     @classmethod
     def success(

@@ -1,0 +1,200 @@
+"""The tools of other parties, as a session offers them: titled, judged and shown by what is known of them."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from collections.abc import Iterator, Mapping
+
+from attrs import evolve, field, frozen
+
+from punie.application.offer.foreign_results import as_described, explained
+from punie.application.offer.profiles import NO_ROW, Explanation, Profile, ToolRow, Trust
+from punie.application.tools.built_in import COMMAND_TITLE_CHARS, TITLE_CHARS, TitleParts
+from punie.application.tools.files.file_memory import text_or_none
+from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
+from punie.application.tools.files.patching import apply_hunks
+from punie.application.tools.own_tools import PLANNED, as_ours
+from punie.application.tools.session_tool import CallContext, PreparedCall, SessionTool
+from punie.domain.errors import ToldToModel
+from punie.domain.tools.foreign_roles import as_served
+from punie.domain.tools.roles import Change, Role
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.values.content import Diff
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
+from punie.domain.values.paths import Location
+from punie.domain.values.terminal import Command
+from punie.ports.tools import CallProgress, ToolExecutor
+from punie.ports.workspace import Workspace
+from shellsight.secret_names import is_secret
+
+FILES_SHOWN = 20
+"""Changed files of one call whose texts are compared."""
+
+_CHANGED = frozenset({Role.PATH_WRITE, Role.PATH_CREATE, Role.PATH_DELETE, Role.PATCH})
+
+
+@frozen
+class BridgedTool(SessionTool):
+    """A tool that the client, an MCP server or a plug-in serves; lives as long as the session offers it.
+
+    A tool with the name of one of ours is titled and judged like ours, any other by the roles of its parameters. Every
+    call is logged. `sent_along` are arguments that are added to each call that does not give them itself. `reader`
+    reads the texts for the diffs of a question and of a result; None where there is none. `row` is what a profile says
+    of the tool, and `before` makes calls of the tool that explains its calls.
+    """
+
+    tool: ToolDescriptor = field(converter=as_ours)
+    executor: ToolExecutor
+    session_id: str
+    log: logging.Logger
+    sent_along: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+    reader: Workspace | None = None
+    row: ToolRow = NO_ROW
+    before: ToolExecutor | None = None
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return self.tool
+
+    @property
+    def works(self) -> bool:
+        """Whether its server worked when it was last used."""
+        return True
+
+    def title(self, arguments: JsonObject) -> str:
+        own, roles = PLANNED.get(self.tool.name), self.tool.roles
+        if own is None and self.row.title:
+            limit = COMMAND_TITLE_CHARS if roles.runs(arguments) else TITLE_CHARS
+            return one_line(self.row.title.format_map(TitleParts(roles.parts(arguments))), limit)
+        title = ("" if own is None else own.titled(arguments)) or one_line(self.tool.title or self.tool.name)
+        if own is not None or not roles.runs(arguments):
+            return title
+        return one_line(f"{title}: {roles.command_line(arguments)}", COMMAND_TITLE_CHARS)
+
+    def denial(self, arguments: JsonObject) -> str:
+        own = PLANNED.get(self.tool.name)
+        return super().denial(arguments) if own is None else own.denied(arguments)
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        return self.tool.roles.paths(arguments, self._base)
+
+    def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
+        roles = self.tool.roles
+        if not roles.runs(arguments) or not roles.reads_command(arguments):
+            return None
+        located = tuple(where.path for where in context.locations)
+        found = roles.command(arguments, located, self._base or context.cwd)
+        return None if found is None else Command.of(*found)
+
+    def sent(self, arguments: JsonObject) -> JsonObject:
+        missing = {name: value for name, value in self.sent_along.items() if name not in arguments}
+        return freeze_object({**arguments, **missing}) if missing else arguments
+
+    async def explained(self, arguments: JsonObject, progress: CallProgress) -> str:
+        if self.before is None or self.row.before == Explanation():
+            return ""
+        call = ToolCall(progress.call_id, self.row.before.tool, self.sent(EMPTY_OBJECT))
+        try:
+            return explained(await self.before.execute(call, progress), self.row.before, arguments)
+        except ToldToModel as error:
+            return f"{self.row.before.tool} could not be asked about it: {error}"
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        call = ToolCall(context.call_id, self.tool.name, self.sent(arguments))
+        files = self._changed(arguments, context)
+        texts = {path: await text_or_none(self.reader, path) for path in files.values()} if self.reader else {}
+
+        async def effect(progress: CallProgress) -> ToolResult:
+            self.log.info("session %s: calling %s of the %s", self.session_id, self.tool.name, self.tool.source.value)
+            return await self._shown(await self.executor.execute(call, progress), arguments, context, texts)
+
+        return PreparedCall(effect, tuple(self._diffs(arguments, files, texts)))
+
+    @property
+    def _base(self) -> str:
+        """The directory from which the other side takes relative paths; empty where it is the session's."""
+        return self.tool.roles.text(Role.CWD, self.sent_along) or ""
+
+    def _changed(self, arguments: JsonObject, context: CallContext) -> dict[str, str]:
+        """The files that the call changes, as it names them, with their paths; none where one of them is not ours."""
+        named = zip(self.tool.roles.located(arguments), context.locations, strict=False)
+        found = {path: where for (_, role, path), where in named if role in _CHANGED}
+        if len(found) > FILES_SHOWN or not all(map(_is_open, found.values())):
+            return {}
+        return {path: where.path for path, where in found.items()}
+
+    def _diffs(
+        self, arguments: JsonObject, files: Mapping[str, str], texts: Mapping[str, str | None]
+    ) -> Iterator[Diff]:
+        """The changes that the call proposes, as far as its roles tell them. Only the session's own files are read."""
+        change = self.tool.roles.change(arguments)
+        if not texts or change == Change():
+            return
+        if change.patch is not None:
+            yield from _patched(change.patch, files, texts, self.tool.roles.text(Role.CWD, arguments) or "")
+        elif len(texts) == 1:
+            ((path, old),) = texts.items()
+            once = self.row.every and arguments.get(self.row.every) is False
+            loose = self.row.exact and arguments.get(self.row.exact) is False
+            new = None if loose and change.content is None else change.applied(old, once=bool(once))
+            if new is not None:
+                yield Diff(path, old, new)
+
+    async def _shown(
+        self, result: ToolResult, arguments: JsonObject, context: CallContext, texts: Mapping[str, str | None]
+    ) -> ToolResult:
+        """The result in the words of the tool's row, and what the call changed of the files that it names."""
+        base, named = self._base or context.cwd, {where.path for where in context.locations}
+        result = as_described(
+            result, self.row.result, base, lambda path: is_secret(path) and posixpath.join(base, path) not in named
+        )
+        if not result.succeeded or self.reader is None:
+            return result
+        now = {path: await text_or_none(self.reader, path) for path in texts}
+        made = [Diff(path, old, now[path] or "") for path, old in texts.items() if (now[path] or "") != (old or "")]
+        return evolve(result, content=(*result.content, *made), for_model=result.text) if made else result
+
+
+def _is_open(where: Location) -> bool:
+    return where.inside and not where.secret
+
+
+def _patched(patch: str, files: Mapping[str, str], texts: Mapping[str, str | None], base: str) -> Iterator[Diff]:
+    """The changes of a patch's files; none where one of them cannot be worked out."""
+
+    def after(part: FilePatch, path: str) -> str:
+        old = texts[path] or ""
+        return "" if part.action is Action.DELETE else apply_hunks(old, part.hunks) if part.hunks else old
+
+    try:
+        parts = [(part, files[posixpath.join(base, part.path)]) for part in parse_patch(patch) if not part.moved_to]
+        yield from [Diff(path, texts[path], after(part, path)) for part, path in parts]
+    except (ToldToModel, KeyError):
+        return
+
+
+@frozen
+class OtherParties:
+    """Makes the tools of other parties for a session and lives as long as it.
+
+    `profiles` are what is known of tools of well-known servers; the first one about a tool counts. `reader` reads the
+    texts for the diffs of questions and results.
+    """
+
+    profiles: tuple[Profile, ...] = ()
+    reader: Workspace | None = None
+
+    def row(self, tool: ToolDescriptor, trust: Trust = Trust.NAMED) -> ToolRow:
+        """The row of the tool in a profile, as far as it is believed; the client's catalogue goes by the name `ide`."""
+        if tool.name in PLANNED:
+            return NO_ROW
+        name, server, _ = as_served(tool)
+        return next((row for profile in self.profiles if (row := profile.row(name, server, trust))), NO_ROW)
+
+    def known(self, tool: ToolDescriptor, trust: Trust = Trust.NAMED) -> ToolDescriptor:
+        """The tool with the roles of its parameters and, where a profile is believed, its kind and its column."""
+        row = self.row(tool, trust)
+        known = as_ours(tool, row.roles)
+        return known if row.does is None else evolve(known, kind=row.kind, column=row.column, profiled=True)
