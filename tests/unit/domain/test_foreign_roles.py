@@ -19,7 +19,6 @@ from punie.domain.tools.roles import Change, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import freeze_object
 from shellsight.arguments.guesses import roles_of
-
 from shellsight.report import CommandReport, Standing
 from tests.unit.domain.policy_doubles import ROOT, part, place, rule
 
