@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.e2e.conftest import Spawn
@@ -18,7 +19,7 @@ from tests.e2e.turns import Turn
 
 pytestmark = pytest.mark.anyio
 
-FIND = [call("search_tools", query=f"nothing of that kind {number}") for number in range(3)]
+FIND = [call("search_tools", query="nothing of that kind")]
 SLOW_S = 30.0
 BOTH = {"PUNIE_TOOLS_TWINS": "both"}
 MODES = ("read-only", "ask", "accept-edits", "auto")
@@ -84,6 +85,10 @@ async def opened(ide: RawClient, cwd: Path, server: IdeServer) -> str:
     await ide.initialize()
     session = await ide.new_session(cwd, mcpServers=[server.entry("nothing")])
     await ide.prompt(session, timeout_s=SLOW_S)
+    with anyio.fail_after(SLOW_S):
+        while not server.count("tools/list"):  # noqa: ASYNC110 - another process: there is nothing else to wait for
+            await anyio.sleep(0.05)
+    await ide.prompt(session)
     return session
 
 
@@ -97,7 +102,7 @@ async def test_each_tool_of_the_ide_is_what_it_does_in_every_mode(
     spawn: Spawn, project: Path, server: IdeServer, subtests: pytest.Subtests
 ) -> None:
     calls = [theirs(name, **arguments) for name, (arguments, *_) in TABLE.items()]
-    async with spawn(FIND, *([calls] * len(MODES)), env=BOTH) as ide:
+    async with spawn(FIND, FIND, *([calls] * len(MODES)), env=BOTH) as ide:
         ide.person.always("reject_once")
         session = await opened(ide, project, server)
         for place, mode in enumerate(MODES):
@@ -122,7 +127,7 @@ async def test_a_result_becomes_text_and_places_and_what_may_be_secret_is_left_o
         theirs("execute_terminal_command", command="false"),
         theirs("find_files_by_glob", globPattern="*.nothing"),
     ]
-    async with spawn(FIND, *([look, RESULT] for look in looks), env=BOTH) as ide:
+    async with spawn(FIND, FIND, *([look, RESULT] for look in looks), env=BOTH) as ide:
         ide.person.always("allow_once")
         session = await opened(ide, project, server)
         found, configurations, ran, none = [await ide.prompt(session) for _ in looks]
@@ -147,7 +152,7 @@ async def test_an_edit_is_shown_before_and_what_it_changed_after(
         theirs("reformat_file", path="wide.txt"),
         theirs("execute_run_configuration", configurationName="app"),
     ]
-    async with spawn(FIND, edits, env=BOTH) as ide:
+    async with spawn(FIND, FIND, edits, env=BOTH) as ide:
         ide.person.always("allow_once")
         turn = await ide.prompt(await opened(ide, project, server))
     diffs = [[item for item in each["toolCall"]["content"] if item["type"] == "diff"] for each in ide.person.questions]
@@ -165,7 +170,7 @@ async def test_a_changed_definition_of_a_tool_that_reads_is_asked_for(
 ) -> None:
     read = theirs("get_file_text_by_path", pathInProject="notes.txt")
     dies = theirs("execute_terminal_command", command="kill -9 $PPID", executeInShell=True)
-    async with spawn(FIND, [read], [dies], [read], env=BOTH) as ide:
+    async with spawn(FIND, FIND, [read], [dies], [read], env=BOTH) as ide:
         session = await opened(ide, project, server)
         assert (await ide.prompt(session)).card.status == "completed"
         ide.person.will(choose("allow_once"), "reject_once")
@@ -195,7 +200,7 @@ async def test_one_tool_a_purpose_is_offered(
     spawn: Spawn, project: Path, server: IdeServer, caps: Any, setting: str, ides: set[str], own: set[str]
 ) -> None:
     hidden = call(f"{NAME}__search_text", q="two")
-    async with spawn(FIND, [TOOLS], [hidden, RESULT], caps=caps, env={"PUNIE_TOOLS_TWINS": setting}) as ide:
+    async with spawn(FIND, FIND, [TOOLS], [hidden, RESULT], caps=caps, env={"PUNIE_TOOLS_TWINS": setting}) as ide:
         session = await opened(ide, project, server)
         offered = {tool["name"] for tool in json.loads((await ide.prompt(session)).text)}
         assert {name for name in offered if name in SAME} == own
@@ -210,7 +215,7 @@ async def test_what_is_hidden_is_said_and_comes_back_while_the_ide_is_away(
     spawn: Spawn, project: Path, server: IdeServer
 ) -> None:
     search = theirs("search_in_files_by_regex", regexPattern="two")
-    async with spawn(FIND, [search], [search], [TOOLS], caps=FILES) as ide:
+    async with spawn(FIND, FIND, [search], [search], [TOOLS], caps=FILES) as ide:
         session = await opened(ide, project, server)
         assert (await ide.prompt(session)).card.status == "completed"
         server.stop()
