@@ -20,7 +20,7 @@ from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, TerminalView, Text
 from punie.domain.values.json_value import thaw
 from punie.domain.values.paths import is_inside
-from punie.mechanics.line_diff import hunks, lines_of
+from punie.mechanics.line_diff import hunks
 
 PATCH_LIMIT_BYTES = 1024 * 1024
 BINARY_LOOK_CHARS = 8_000
@@ -45,7 +45,7 @@ def air_patch(path: str, old_text: str | None, new_text: str) -> str | None:
     old = old_text or ""
     if "\0" in old[:BINARY_LOOK_CHARS] or "\0" in new_text[:BINARY_LOOK_CHARS]:
         return None
-    body = hunks(lines_of(old), lines_of(new_text))
+    body = hunks(old, new_text)
     if not body:
         return None
     bare = (path.replace("\\", "/") if path[1:3] == ":\\" else path).lstrip("/")
