@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
-from punie.commands.setup import ide as setup_ide_file
-from punie.commands.setup import ides as installation
-from punie.commands.setup.ide import EntryState, IdeSetup, find_entry
-from punie.commands.setup.ides import JETBRAINS, ZED, Ide, Installation, jetbrains_file, this_installation, zed_file
+from punie.commands.setup import ide_file as setup_ide_file
+from punie.commands.setup import installation
+from punie.commands.setup.ide import IdeSetup
+from punie.commands.setup.ide_file import EntryState, find_entry
+from punie.commands.setup.ides import JETBRAINS, ZED, Ide, jetbrains_file, zed_file
+from punie.commands.setup.installation import Installation, this_installation
 
 OURS = this_installation()
 MINE = b'\xef\xbb\xbf{\r\n  // my agents\r\n  "agent_servers": {\r\n    "other": {"command": "x"},\r\n  },\r\n}\r\n'
@@ -47,7 +49,8 @@ def test_a_file_that_is_not_there_is_made_with_its_folder(home: Path, ide: Ide, 
     assert setup(home, ide) == 0
     file = ide.file({"HOME": str(home)})
     entry = json.loads(file.read_text())["agent_servers"]["punie"]
-    assert entry == {**ide.fields, "command": OURS.program, "args": list(OURS.args), "env": {}}
+    switched = dict.fromkeys(ide.switches, True)
+    assert entry == {**ide.fields, "command": OURS.program, "args": list(OURS.args), "env": {}, **switched}
     assert Path(entry["command"]).is_absolute()
     assert os.access(entry["command"], os.X_OK)
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -337,3 +340,122 @@ def test_under_wsl_jetbrains_users_are_told() -> None:
     assert any("WSL" in line for line in JETBRAINS.next_steps("punie", {"WSL_DISTRO_NAME": "Debian"}))
     assert not any("WSL" in line for line in ZED.next_steps("punie", {"WSL_DISTRO_NAME": "Debian"}))
     assert any('"Pass IntelliJ MCP server"' in line for line in JETBRAINS.next_steps("punie", {}))
+
+
+SWITCHES = {"use_idea_mcp": True, "use_custom_mcp": True}
+
+
+def our_entry(file: Path) -> Any:
+    return json.loads(file.read_text())["agent_servers"]["punie"]
+
+
+def test_the_two_switches_are_announced_and_written_and_no_other_ide_gets_them(home: Path, capsys: Any) -> None:
+    assert setup(home) == 0
+    first, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith('Switching on "Pass IntelliJ MCP server" and "Pass custom MCP servers" for the agent punie')
+    entry = our_entry(jetbrains_file({"HOME": str(home)}))
+    assert {key: entry[key] for key in SWITCHES} == SWITCHES
+    assert setup(home) == 0
+    assert "Switching" not in capsys.readouterr().out
+    assert setup(home, ZED) == 0
+    assert "Switching" not in capsys.readouterr().out
+    assert not SWITCHES.keys() & our_entry(zed_file({"HOME": str(home)})).keys()
+
+
+@pytest.mark.parametrize(("value", "shown"), [(False, "false"), (None, "null"), ("yes", '"yes"')])
+@pytest.mark.parametrize("is_general", [True, False])
+def test_a_persons_own_value_of_a_switch_stays_and_is_told(
+    home: Path, value: object, shown: str, is_general: bool, capsys: Any
+) -> None:
+    own = {"use_idea_mcp": value}
+    said = {"default_mcp_settings": own} if is_general else {"agent_servers": {"punie": own}}
+    file = written(home, json.dumps(said).encode())
+    assert setup(home) == 0
+    told = json.loads(file.read_text())
+    entry = told["agent_servers"]["punie"]
+    assert (told.get("default_mcp_settings"), entry.get("use_idea_mcp", "unset")) == (
+        (own, "unset") if is_general else (None, value)
+    )
+    assert entry["use_custom_mcp"] is True
+    out = capsys.readouterr().out
+    assert out.startswith('Switching on "Pass custom MCP servers" for')
+    assert f'"Pass IntelliJ MCP server" stays as you have it for {"all agents" if is_general else "this agent"}' in out
+    assert f'"use_idea_mcp": {shown}.' in out
+
+
+@pytest.mark.parametrize("ide", [JETBRAINS, ZED], ids=lambda ide: ide.key)
+@pytest.mark.parametrize(
+    "data",
+    [
+        MINE,
+        b"{}\n",
+        b'{\n  "a": 1\n}\n',
+        b'{"a": 1, "agent_servers": {"x": {}}, "b": [2]}',
+        b'{\n  "default_mcp_settings": {"use_idea_mcp": false},\n  "agent_servers": {\n    "x": {} // mine\n  }\n}\n',
+        b'{\n  "agent_servers": {\n    // none yet\n  }\n}\n',
+    ],
+    ids=range(6),
+)
+def test_what_was_written_is_taken_out_to_the_byte_and_a_second_time_changes_nothing(
+    home: Path, ide: Ide, data: bytes, capsys: Any
+) -> None:
+    file = ide.file({"HOME": str(home)})
+    file.parent.mkdir(parents=True)
+    file.write_bytes(data)
+    assert setup(home, ide) == 0
+    written_now = file.read_bytes()
+    assert setup(home, ide, remove=True) == 0
+    assert "has the agent punie no more." in capsys.readouterr().out
+    assert file.read_bytes() == data
+    assert written_now in {one.read_bytes() for one in file.parent.glob("*.bak*")}
+    listed = names(file.parent)
+    assert setup(home, ide, remove=True) == 0
+    assert "has no agent punie. Nothing was changed." in capsys.readouterr().out
+    assert (file.read_bytes(), names(file.parent)) == (data, listed)
+
+
+def test_nothing_is_made_to_take_something_out_of_it(home: Path) -> None:
+    assert setup(home, remove=True) == 0
+    assert not home.exists()
+
+
+def test_what_a_person_added_to_the_entry_is_named_when_it_goes(home: Path, capsys: Any) -> None:
+    file = written(home, b'{"agent_servers": {"punie": {"env": {"K": "v"}, "icon": "x"}}}')
+    assert setup(home) == 0
+    capsys.readouterr()
+    assert setup(home, remove=True, as_json=True, dry_run=True) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["remove"], said["changed"], said["switches"]) == (True, False, dict.fromkeys(SWITCHES))
+    assert said["diff"]
+    assert setup(home, remove=True) == 0
+    assert "no more, and with it what was added to it: env, icon." in capsys.readouterr().out
+    assert file.read_text() == "{}"
+
+
+def test_an_agent_of_that_name_that_is_not_punie_stays(home: Path, capsys: Any) -> None:
+    data = b'{"agent_servers": {"punie": {"command": "/bin/other", "args": ["acp"]}}}'
+    file = written(home, data)
+    assert setup(home, remove=True) == 2
+    assert "it starts /bin/other, which is not Punie" in capsys.readouterr().err
+    assert (file.read_bytes(), names(file.parent)) == (data, ["acp.json"])
+    file.write_text('{"agent_servers": {"punie": 1}}')
+    assert setup(home, remove=True) == 2
+    file.write_text('{"agent_servers": {"punie": {"command": "/gone/bin/punie", "args": ["acp"]}}}')
+    assert setup(home, remove=True) == 0
+    assert file.read_text() == "{}"
+
+
+def test_an_entry_of_another_name_is_named_and_flags_make_no_sense(home: Path, capsys: Any) -> None:
+    assert setup(home, name="Punie here") == 0
+    assert setup(home, remove=True) == 0
+    assert "The agent Punie here starts this installation: --name names it." in capsys.readouterr().out
+    assert setup(home, remove=True, flags={"--mode": "auto"}) == 2
+    assert setup(home, remove=True, name="Punie here") == 0
+    assert jetbrains_file({"HOME": str(home)}).read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("data", [b'{"agent_servers": {', b'{"agent_servers": 1}', b'{"a": 1, "a": 2}'])
+def test_a_broken_file_is_not_touched_by_a_removal(home: Path, data: bytes) -> None:
+    file = written(home, data)
+    assert setup(home, remove=True) == 2
+    assert (file.read_bytes(), names(file.parent)) == (data, ["acp.json"])

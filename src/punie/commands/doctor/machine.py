@@ -25,11 +25,10 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.commands.doctor.examination import Case, Check
-from punie.commands.setup.ide import EntryState, FoundEntry, find_entry, read_text
-from punie.commands.setup.ides import COMMAND, Ide, agents_in, is_wsl, this_installation
+from punie.commands.setup.ide_file import EntryState, FoundEntry, find_entry, read_text
+from punie.commands.setup.ides import Ide, is_wsl
+from punie.commands.setup.installation import COMMAND, this_installation
 from punie.domain.errors import PunieError
-from punie.domain.values.json_value import object_in
-from punie.domain.values.jsonc import parse_jsonc
 from punie.domain.values.terminal import Command
 
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[(?P<extras>[^\]]*)\])?")
@@ -181,10 +180,6 @@ def _landlock(version: int, *, required: bool) -> Check:
     return Check("sandbox", f"{lacks}: only programs that load nothing of a project run unasked")
 
 
-_SWITCHES = {"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass custom MCP servers"}
-"""JetBrains' names in its file, and in its dialog."""
-
-
 def entry_in(ide: Ide) -> Callable[[Case], Sequence[Check]]:
     """The check of that IDE's file."""
 
@@ -194,17 +189,15 @@ def entry_in(ide: Ide) -> Callable[[Case], Sequence[Check]]:
     return look
 
 
-def _switches(found: FoundEntry) -> Iterator[str]:
+def _switches(found: FoundEntry) -> Sequence[str]:
     """The switches in the file for passing on servers, of Punie's entry, else of all agents."""
     try:
-        text = read_text(found.path)
-        root, own = object_in(parse_jsonc(text)), object_in(agents_in(text).get(found.name or ""))
+        switches = list(found.ide.switches_in(read_text(found.path), found.name or ""))
     except (OSError, ValueError):  # the file changed meanwhile
-        return
-    for key, label in _SWITCHES.items():
-        said = own.get(key, object_in(root.get("default_mcp_settings")).get(key))
-        if isinstance(said, bool):
-            yield f'As that file has it, "{label}" is {"on" if said else "OFF"}.'
+        return ()
+    unset = [f'"{switch.label}"' for switch in switches if not switch.is_set]
+    more = [f"The file does not set {' and '.join(unset)}: punie setup {found.ide.key} does."] if unset else []
+    return (*filter(None, (switch.said for switch in switches)), *more)
 
 
 def _checked(found: FoundEntry, case: Case) -> Check:

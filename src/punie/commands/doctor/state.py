@@ -29,8 +29,9 @@ from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rule
 from punie.bootstrap.settings.settings import key_named
 from punie.commands.config.run import left_out_words
 from punie.commands.doctor.examination import Case, Check
-from punie.commands.setup.ide import find_entry
-from punie.commands.setup.ides import IDES, this_installation
+from punie.commands.setup.ide_file import find_entry
+from punie.commands.setup.ides import IDES
+from punie.commands.setup.installation import this_installation
 from punie.domain.errors import PunieError, SettingsError
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 

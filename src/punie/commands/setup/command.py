@@ -13,6 +13,7 @@ def add(commands: Commands) -> None:
     for key, label in _IDES.items():
         help_text = f"write Punie into the agents of {label}; all else there stays"
         ide = new_action(actions, key, help_text, "setup.ide:run_ide_setup", key, as_json=True)
+        ide.add_argument("--remove", action="store_true", help="take Punie out again, with the switches that it set")
         ide.add_argument("--dry-run", action="store_true", help="show the change and write nothing")
         ide.add_argument("--name", metavar="N", default="punie", help="what the IDE calls it (default: punie)")
         add_model(ide)

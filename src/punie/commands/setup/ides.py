@@ -1,25 +1,22 @@
-"""The IDEs that Punie can be entered into: the entry in each IDE's file, and this installation's command line."""
+"""The IDEs that Punie can be entered into, and the entry in each IDE's file."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
-import os
 import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from attrs import field, frozen
 
 from punie.bootstrap.settings.permissions import home_of
-from punie.domain.values.json_value import array_in, json_type
-from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_member, with_value
+from punie.commands.setup.installation import COMMAND
+from punie.domain.values.json_value import array_in, json_type, object_in
+from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing, with_member, with_value, without_member
 
 AGENTS = "agent_servers"
-COMMAND = "acp"
-"""The subcommand in an entry's arguments: the words before it start Punie, those after it are flags."""
 
 
 class IdeFileError(ValueError):
@@ -48,13 +45,33 @@ def with_entry(text: str, name: str, entry: Mapping[str, object]) -> str:
     agents = _agents(root)
     after = _changed(whole, root, agents, name, entry)
     merged = {**_known(agents.get(name, {}), name), **_wanted(agents, name, entry)}
-    expected = {**root, AGENTS: {**agents, name: merged}}
+    return _checked(whole, after, {**root, AGENTS: {**agents, name: merged}})
+
+
+def without_entry(text: str, name: str) -> str:
+    """The text without the agent of that name, and without the list of agents where the agent was alone in it.
+
+    Every other character stays as it is, comments included. Raises `IdeFileError` as `with_entry` does.
+    """
+    root: Mapping[str, object] = {} if says_nothing(text) else _root(text)
+    agents = _agents(root)
+    if name not in agents:
+        return text
+    left = {key: value for key, value in agents.items() if key != name}
+    after = _checked(text, without_member(text, (AGENTS,), name), {**root, AGENTS: left})
+    bare = after if left else without_member(after, (), AGENTS)
+    if left or any(bare.count(mark) < after.count(mark) for mark in ("//", "/*")):
+        return after  # a comment about the agents stays, and the list with it
+    return _checked(text, bare, {key: value for key, value in root.items() if key != AGENTS})
+
+
+def _checked(before: str, after: str, expected: Mapping[str, object]) -> str:
     try:
-        understood = after == whole or json.dumps(parse_jsonc(after)) == json.dumps(expected)
+        understood = after == before or json.dumps(parse_jsonc(after)) == json.dumps(expected)
     except ValueError:
         understood = False
     if not understood:
-        raise IdeFileError("it cannot be changed without touching the rest; add the agent by hand")
+        raise IdeFileError("it cannot be changed without touching the rest; change the agent by hand")
     return after
 
 
@@ -134,11 +151,35 @@ def _break(text: str) -> str:
 
 
 DEFAULT_NAME = "punie"
+GENERAL = "default_mcp_settings"
+"""The key of the switches of every agent that has none of its own."""
+
+
+@frozen
+class Switch:
+    """One switch as a file has it: `value` is the entry's own, else (`is_general`) that of all agents."""
+
+    key: str
+    label: str
+    value: object
+    is_set: bool
+    is_general: bool
+
+    @property
+    def said(self) -> str:
+        """The state in a sentence; empty where the file has none that is on or off."""
+        if not isinstance(self.value, bool):
+            return ""
+        return f'As that file has it, "{self.label}" is {"on" if self.value else "OFF"}.'
 
 
 @frozen
 class Ide:
-    """One IDE; a constant of the process. `fields` are those of its entries beside command, args and env."""
+    """One IDE; a constant of the process.
+
+    `fields` are those of its entries beside command, args and env. `switches` are the keys by which an entry gets the
+    IDE's tools, each with its name in the IDE's dialog.
+    """
 
     key: str
     label: str
@@ -146,10 +187,19 @@ class Ide:
     hints: tuple[str, ...]
     not_under_wsl: bool = False
     fields: Mapping[str, object] = field(factory=dict[str, object])
+    switches: Mapping[str, str] = field(factory=dict[str, str])
 
     def entry(self, command: str, args: list[str]) -> Mapping[str, object]:
         """Punie's entry for the file."""
         return {**self.fields, "command": command, "args": args, "env": {}}
+
+    def switches_in(self, text: str, name: str) -> Iterator[Switch]:
+        """The switches of the agent of that name, whether or not the agent exists. Raises `IdeFileError`."""
+        root: Mapping[str, object] = {} if says_nothing(text) else _root(text)
+        own, general = object_in(_agents(root).get(name)), object_in(root.get(GENERAL))
+        for key, label in self.switches.items():
+            holder = own if key in own else general
+            yield Switch(key, label, holder.get(key), is_set=key in holder, is_general=holder is general)
 
     def next_steps(self, name: str, environ: Mapping[str, str]) -> tuple[str, ...]:
         """The next steps for the user, each a line."""
@@ -182,9 +232,10 @@ JETBRAINS = Ide(
     jetbrains_file,
     (
         "In the IDE: open AI Chat and choose {name} in its list of agents.",
-        'There, switch on "Pass IntelliJ MCP server" and "Pass custom MCP servers": they give Punie the IDE\'s tools.',
+        '"Pass IntelliJ MCP server" and "Pass custom MCP servers" have to be on there: they give it the IDE\'s tools.',
     ),
     not_under_wsl=True,
+    switches={"use_idea_mcp": "Pass IntelliJ MCP server", "use_custom_mcp": "Pass custom MCP servers"},
 )
 ZED = Ide(
     "zed",
@@ -196,80 +247,6 @@ ZED = Ide(
 IDES = (JETBRAINS, ZED)
 
 
-_SCRIPTS = {"punie", "punie.exe"}
-_FLEETING = ("/archive-v0/", "/builds-v0/", "/environments-v2/", "/pipx/.cache/", "/.cache/pipx/")
-"""Parts of paths where `uvx` and `pipx run` keep an installation for one run."""
-
-_BY_PYTHON = ("-P", "-m", "punie")
-"""Without -P, Python would look for modules in the current directory, which is a project."""
-
-
-@frozen
-class Installation:
-    """The command line of this installation: an absolute program, and the words before the subcommand."""
-
-    program: str
-    before: tuple[str, ...] = ()
-
-    @property
-    def args(self) -> tuple[str, ...]:
-        """The arguments that make the program an ACP agent."""
-        return (*self.before, COMMAND)
-
-    @property
-    def is_fleeting(self) -> bool:
-        """Whether the program is in a cache that may be cleared."""
-        return any(part in self.program.replace(os.sep, "/") for part in _FLEETING)
-
-    def starts(self, program: str, args: Sequence[str]) -> bool:
-        """Whether that command line starts this installation as an agent, also through a link."""
-        if COMMAND not in args:
-            return False
-        if self._is_python(program):
-            return tuple(args[: args.index(COMMAND)]) in {_BY_PYTHON, _BY_PYTHON[1:]}
-        script = own_script()
-        return script is not None and args[0] == COMMAND and _is_same(program, script)
-
-    def _is_python(self, program: str) -> bool:
-        # Links are not followed: environments of one Python share its program.
-        return os.path.normcase(os.path.normpath(program)) == os.path.normcase(os.path.normpath(sys.executable))
-
-
-def this_installation() -> Installation:
-    """The console script of this installation, else its Python with `-m punie`."""
-    script = own_script()
-    return Installation(sys.executable, _BY_PYTHON) if script is None else Installation(script)
-
-
-def own_script() -> str | None:
-    """The absolute path of the console script of this installation; None where there is none."""
-    try:
-        files = importlib.metadata.distribution("punie").files or ()
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if file.name in _SCRIPTS:
-            path = os.path.normpath(os.path.abspath(str(file.locate())))  # noqa: PTH100 - a link stays what it is
-            if runs(path):
-                return path
-    return None
-
-
-def runs(program: str) -> bool:
-    """Whether that is an absolute path to a program that this user may run."""
-    try:
-        return Path(program).is_absolute() and Path(program).is_file() and os.access(program, os.X_OK)
-    except (OSError, ValueError):
-        return False
-
-
 def is_wsl(environ: Mapping[str, str]) -> bool:
     """Whether this is Linux inside Windows."""
     return "WSL_DISTRO_NAME" in environ or "microsoft" in platform.release().casefold()
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)  # noqa: PTH121 - a text that is no path is allowed
-    except (OSError, ValueError):
-        return False

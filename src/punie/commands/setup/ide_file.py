@@ -1,0 +1,157 @@
+"""An IDE's own file: our entry in it, and changes that are made at once or not at all."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from attrs import frozen
+
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
+from punie.commands.settings_writing import replace_file
+from punie.commands.setup.ides import DEFAULT_NAME, Ide, IdeFileError, agents_in, words_of
+from punie.commands.setup.installation import Installation, runs
+from punie.domain.values.json_value import object_in
+from punie.mechanics.files import locked_folder
+
+LOCK_LIMIT_S = 5.0
+_TRIES = 5
+
+
+class EntryState(StrEnum):
+    """The kinds of entries that an IDE's file may have for Punie."""
+
+    OWN = "own"
+    OTHER = "other"
+    MISSING = "missing"
+    BROKEN = "broken"
+
+
+@frozen
+class FoundEntry:
+    """The entry for Punie in an IDE's file. `detail` is a sentence without its full stop, or the reason of `BROKEN`."""
+
+    ide: Ide
+    path: Path
+    state: EntryState
+    detail: str
+    name: str | None = None
+    program: str | None = None
+    args: tuple[str, ...] = ()
+    runs: bool = False
+    """Whether the program is there and may be run."""
+
+
+@frozen
+class Change:
+    """One change of a file: its text before and after, and the real file where a link leads to it."""
+
+    before: str
+    after: str
+    target: Path
+    is_linked: bool
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything has to be written."""
+        return self.before != self.after
+
+
+def find_entry(ide: Ide, environ: Mapping[str, str], installation: Installation) -> FoundEntry:
+    """Our entry in the IDE's file: one that starts this installation, else one of our name. Never raises."""
+    path = ide.file(environ)
+    try:
+        agents = agents_in(read_text(path))
+    except (IdeFileError, OSError) as error:
+        return FoundEntry(ide, path, EntryState.BROKEN, why(error))
+    found = [_found(ide, path, name, entry, installation) for name, entry in agents.items()]
+    ours = [one for one in found if one.state is EntryState.OWN]
+    named = [one for one in found if DEFAULT_NAME in str(one.name).casefold()]
+    missing = FoundEntry(ide, path, EntryState.MISSING, "it names no agent punie" if agents else "it names no agent")
+    return next(iter((*ours, *named)), missing)
+
+
+def _found(ide: Ide, path: Path, name: str, entry: object, installation: Installation) -> FoundEntry:
+    fields = object_in(entry)
+    said, args = fields.get("command"), words_of(fields.get("args"))
+    program = said if isinstance(said, str) else ""
+    is_there = runs(program)
+    is_own = is_there and installation.starts(program, args)
+    if is_own:
+        detail = f"the agent {name} starts this installation"
+    elif is_there:
+        detail = f"the agent {name} starts another program, {program}"
+    else:
+        detail = f"the agent {name} names no program that can be run: {program or 'it has no command'}"
+    state = EntryState.OWN if is_own else EntryState.OTHER
+    return FoundEntry(ide, path, state, detail, name, program, tuple(args), is_there)
+
+
+def read_text(path: Path) -> str:
+    """The file's text, empty where there is no file. Raises `IdeFileError`, and `OSError`."""
+    try:
+        data = bytes_of(path)
+    except FileNotFoundError:
+        return ""
+    if len(data) > MAX_FILE_BYTES:
+        raise IdeFileError(f"it is larger than {MAX_FILE_BYTES} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise IdeFileError(f"it is no text in UTF-8 (byte {error.start + 1})") from None
+
+
+def planned(path: Path, changed: Callable[[str], str]) -> Change:
+    """The change, without writing anything. Raises `IdeFileError` and `OSError`."""
+    target = Path(os.path.realpath(path))
+    before = read_text(path)
+    # Only a link at the end is mentioned: a whole home is often behind one.
+    return Change(before, changed(before), target, path.is_symlink() or path.parent.is_symlink())
+
+
+def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | None]:
+    """Make the change, one process at a time; returns it, and the file with the former content.
+
+    The file is replaced at once or not at all. Raises `IdeFileError` and `OSError`.
+    """
+    change = planned(path, changed)
+    if not change.is_needed:
+        return change, None
+    folder = change.target.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked_folder(str(folder), LOCK_LIMIT_S):
+        for _ in range(_TRIES):
+            change = planned(path, changed)
+            if not change.is_needed:
+                return change, None
+            backup = _backup(change) if change.target.exists() else None
+            if backup is not None and not os.access(change.target, os.W_OK):
+                raise IdeFileError("it is read-only, so somebody else looks after it: add the agent there")
+            if read_text(change.target) == change.before:
+                replace_file(change.target, change.before, change.after, backup)
+                return change, backup
+    raise IdeFileError("it is being changed by another program; try again")
+
+
+def _backup(change: Change) -> Path:
+    """A free name beside the file, or one that has the same content."""
+    for number in itertools.count(1):
+        path = change.target.with_name(f"{change.target.name}.bak{number if number > 1 else ''}")
+        if not os.path.lexists(path) or _says(path, change.before):
+            return path
+    raise AssertionError("numbers do not end")
+
+
+def _says(path: Path, text: str) -> bool:
+    try:
+        return not path.is_symlink() and read_text(path) == text
+    except (IdeFileError, OSError):
+        return False
+
+
+def why(error: Exception) -> str:
+    """The reason of an error about a file, without the file's name."""
+    return (error.strerror or "it cannot be used") if isinstance(error, OSError) else str(error)
