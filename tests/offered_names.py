@@ -7,7 +7,7 @@ STATIC = ["read_file", "write_file", *TERMINAL]
 EDITING = ["edit_file", "restore_file"]
 """A client's, where it both reads and writes files."""
 
-LOOKING = ["list_files", "search_text", "outline"]
+LOOKING = ["list_files", "search_text", "outline", "code"]
 """This machine's, beside a client that reads files."""
 
 RUNNING = [

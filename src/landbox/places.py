@@ -105,12 +105,12 @@ def _prefixes(environment: Mapping[str, str], home: str) -> Iterator[str]:
             continue
         real = os.path.realpath(folder)
         yield real
-        yield from _installation(real, home)
+        yield from installation(real, home)
         if not any(is_below(real, place) for place in PROGRAMS):
             yield from _linked(real, home)
 
 
-def _installation(folder: str, home: str) -> Iterator[str]:
+def installation(folder: str, home: str) -> Iterator[str]:
     """The installation that a folder of programs belongs to, and that of the Python that an environment links to."""
     around = os.path.dirname(folder)
     if os.path.basename(folder) not in _FOLDERS_OF_PROGRAMS or around in (home, f"{home}/.local"):
@@ -129,7 +129,7 @@ def _linked(folder: str, home: str) -> Iterator[str]:
             if entry.is_symlink():
                 target = os.path.realpath(entry.path)
                 if not is_below(target, folder):
-                    yield from _installation(os.path.dirname(target), home)
+                    yield from installation(os.path.dirname(target), home)
 
 
 def personal_settings(home: str) -> Iterator[str]:

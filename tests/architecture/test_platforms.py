@@ -19,7 +19,7 @@ POSIX_NAMES = {
 }  # fmt: skip
 POSIX_PLACES = (
     "adapters/local/",
-    "adapters/mcp/child.py",
+    "mechanics/piped_process.py",
     "mechanics/files.py",
     "mechanics/jsonrpc/stdio.py",
     "mechanics/process_group.py",

@@ -34,6 +34,7 @@ SUITES: dict[str, set[str]] = {
     "Terminals": names(wire_benches.ALL_TERMINALS),
     "FileHistory": names(tables.FILE_HISTORIES),
     "FileTree": names(tables.FILE_TREES),
+    "CodeServer": {"LanguageServer", "FakeCodeServer"},  # as tests/contract/test_code_server_contract.py makes them
     "PathGuard": names(tables.PATH_GUARDS),
     "Repository": names(tables.REPOSITORIES),
     "ArgumentValidator": names(tables.VALIDATORS),

@@ -42,7 +42,9 @@ class SessionContainer(containers.DeclarativeContainer):
     boxes = providers.Singleton(parts.boxes, setup, guard, outputs)
     terminals = providers.Singleton(LocalTerminals, outputs, boxes)
     files = providers.Singleton(parts.files, setup, guard, outputs, boxes)
-    local = providers.Singleton(parts.local, setup, peer, files, terminals, shared)
+    code = providers.Singleton(parts.code, setup, peer, guard, files, boxes)
+    known = providers.Singleton(parts.known, files, code)
+    local = providers.Singleton(parts.local, setup, peer, known, terminals, shared)
     client_ledger = providers.Singleton(parts.client_ledger, setup, peer, outputs, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)
 
@@ -69,7 +71,7 @@ class SessionContainer(containers.DeclarativeContainer):
     desk = providers.Singleton(parts.desk, context, offered, permission, outputs, shared)
     instructions = providers.Singleton(parts.instructions, setup, peer, guard, skills, recorder)
     session = providers.Singleton(parts.session, setup, desk, recorder, instructions, assemble)
-    lifecycle = providers.List(recorder, outputs, terminals, connections, server_registry, session)
+    lifecycle = providers.List(recorder, outputs, terminals, code, connections, server_registry, session)
 
 
 class ProcessContainer(containers.DeclarativeContainer):

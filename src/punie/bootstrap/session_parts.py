@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import ProjectChecks, is_found
 from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.language_server.server import LanguageServer
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
@@ -23,6 +24,7 @@ from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes, looking
+from punie.adapters.local.programs.talking import talking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_facts import LocalFacts
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
@@ -73,6 +75,7 @@ from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside
+from punie.ports.code import CodeServer
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import Disk, FileTree, Repository, Workspace
@@ -122,10 +125,24 @@ def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore,
     )
 
 
-def local(setup: SessionSetup, peer: Peer, files: Services, terminals: LocalTerminals, shared: Shared) -> Services:
+def code(
+    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, files: Services, boxes: Boxes | None
+) -> LanguageServer:
+    """The language server, which reads files as the client has them where the client reads any."""
+    disk, roots = files.get(Workspace), guard.roots or (setup.spec.cwd,)
+    reader = peer.workspace if peer.capabilities.read_text_file and peer.workspace is not None else disk
+    return LanguageServer(roots, guard, reader, disk, partial(talking, boxes, roots, str(Path.home())), setup.log)
+
+
+def known(files: Services, code: LanguageServer) -> Services:
+    """The files of this machine, and the language server that knows their code."""
+    return files.beside({CodeServer: code})
+
+
+def local(setup: SessionSetup, peer: Peer, known: Services, terminals: LocalTerminals, shared: Shared) -> Services:
     """The services of this machine."""
     spec = setup.spec
-    return files.beside(
+    return known.beside(
         {
             TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
             ShellInfo: shared.shell,

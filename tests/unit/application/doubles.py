@@ -17,6 +17,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.session.prompt_files import Skill, SkillText
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.ports.code import CodeServer
 from punie.ports.history import FileVersion
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import (
@@ -35,6 +36,7 @@ from punie.ports.workspace import (
     WorkTree,
 )
 from tests.fakes.client import FakeClient
+from tests.fakes.code import FakeCodeServer
 from tests.fakes.disk import FakeDisk
 
 
@@ -208,5 +210,6 @@ def local_services(files: Workspace, ledger: TerminalLedger, tree: MadeUpTree | 
             SessionChanges: no_changes(),
             ShellInfo: SHELL,
             PythonChecks: MadeUpChecks(),
+            CodeServer: FakeCodeServer(),
         }
     )

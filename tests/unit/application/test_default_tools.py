@@ -42,6 +42,7 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "list_files": ([], ["path", "recursive"]),
     "search_text": (["text"], ["path", "glob", "ignore_case", "regex", "whole_word", "context", "files_only"]),
     "outline": (["path"], []),
+    "code": (["do"], ["symbol", "path", "line", "to"]),
     "get_shell_info": ([], []),
     "git_status": ([], []),
     "git_diff": ([], ["path", "staged"]),
@@ -51,11 +52,15 @@ PARAMETERS: Mapping[str, tuple[list[str], list[str]]] = {
     "python_types": ([], ["path"]),
     "python_tests": ([], ["path", "k", "args"]),
 }
+CHOSEN = {"do": "rename"}
+"""A value of each required parameter that takes only some texts."""
+
 KINDS = {
     "read_file": "read", "write_file": "edit", "run_command": "execute", "get_terminal_output": "execute",
     "release_terminal": "execute", "wait_for_terminal_exit": "execute", "kill_terminal": "execute",
     "edit_file": "edit", "restore_file": "edit",
-    "list_files": "read", "search_text": "search", "outline": "read", "get_shell_info": "read",
+    "list_files": "read", "search_text": "search", "outline": "read", "code": "search",
+    "get_shell_info": "read",
     "git_status": "read", "git_diff": "read", "git_log": "read", "git_add_commit": "execute",
     "python_lint": "execute", "python_types": "execute", "python_tests": "execute",
 }  # fmt: skip
@@ -120,7 +125,8 @@ async def test_every_schema_compiles_and_takes_its_own_required_arguments_as_str
     for tool in await default_catalog():
         assert validator.schema_problem(tool.parameters) is None, tool.name
         required, _ = PARAMETERS[tool.name]
-        assert validator.problems(tool.parameters, freeze_object(dict.fromkeys(required, "x"))) == ()
+        given = {name: CHOSEN.get(name, "x") for name in required}
+        assert validator.problems(tool.parameters, freeze_object(given)) == ()
         for missing in required:
             rest = {name: "x" for name in required if name != missing}
             assert missing in validator.problems(tool.parameters, freeze_object(rest))[0]
@@ -133,7 +139,10 @@ async def test_optional_parameters_may_be_null_as_some_models_write_them() -> No
     }  # fmt: skip
     for tool in await default_catalog():
         required, optional = PARAMETERS[tool.name]
-        nulls = {**dict.fromkeys(required, "x"), **{name: None for name in optional if name not in flags}}
+        nulls = {
+            **{name: CHOSEN.get(name, "x") for name in required},
+            **{name: None for name in optional if name not in flags},
+        }
         assert validator.problems(tool.parameters, freeze_object(nulls)) == ()
 
 

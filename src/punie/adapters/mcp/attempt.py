@@ -12,10 +12,10 @@ import anyio
 from attrs import define, evolve, field
 
 from punie.adapters.mcp.calls import ProgressSteps
-from punie.adapters.mcp.child import ServerProcess
 from punie.domain.servers.server import ServerConfig, ServerListing, StdioTransport, Transport
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
+from punie.mechanics.piped_process import PipedProcess
 from punie.ports.servers import ServerChannel
 
 _WORDS_SHOWN = 500
@@ -67,7 +67,7 @@ class Attempt:
     finish: anyio.Event = field(factory=anyio.Event)
     making: anyio.CancelScope = field(factory=anyio.CancelScope)
     link: Connection | None = None
-    process: ServerProcess | None = None
+    process: PipedProcess | None = None
     refused: int | None = None
     failure: str | None = None
     stopped: bool = False
@@ -106,7 +106,7 @@ class Attempt:
         if self.failure is None:
             self.failure = words
 
-    def ran(self, process: ServerProcess) -> None:
+    def ran(self, process: PipedProcess) -> None:
         """A program was started for the connection."""
         self.process = process
 

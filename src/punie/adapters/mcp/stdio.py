@@ -13,10 +13,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from attrs import define, field
 from mcp.shared.message import SessionMessage
 
-from punie.adapters.mcp.child import ServerProcess
+from punie.adapters.mcp.child import start_server
 from punie.adapters.mcp.messages import EDGE_BYTES, LINE_LIMIT_BYTES, RequestId, read_line, refused_oversize
 from punie.domain.servers.server import StdioTransport
 from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
+from punie.mechanics.piped_process import PipedProcess
 
 PER_S: Final = 5_000.0
 """Stray lines per second that are read without a pause for ever."""
@@ -108,7 +109,7 @@ class StdioPipes:
 
     _transport: StdioTransport
     _name: str
-    _started: Callable[[ServerProcess], None]
+    _started: Callable[[PipedProcess], None]
     _waiting: dict[RequestId, None] = field(factory=dict[RequestId, None], init=False)
     _owed: set[RequestId] = field(factory=set[RequestId], init=False)
     _strays: bool = field(default=False, init=False)
@@ -116,7 +117,7 @@ class StdioPipes:
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Streams]:
         """Start the program; it and all of its group end with the context."""
-        process = ServerProcess(self._transport)
+        process = start_server(self._transport)
         try:
             self._started(process)
             incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -144,7 +145,7 @@ class StdioPipes:
             process.free()
 
     async def _hear(
-        self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
+        self, process: PipedProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
         """Pass on the server's messages; output without a reader is still read, so that the server can end."""
         lines, noise = LineSplitter(LINE_LIMIT_BYTES, head_bytes=EDGE_BYTES, tail_bytes=EDGE_BYTES), Noise()
@@ -197,7 +198,7 @@ class StdioPipes:
 
     async def _say(
         self,
-        process: ServerProcess,
+        process: PipedProcess,
         outgoing: MemoryObjectReceiveStream[SessionMessage],
         scope: anyio.CancelScope,
         done: anyio.Event,
@@ -224,7 +225,7 @@ class StdioPipes:
             self._owed.discard(message.id or 0)
 
     async def _attend(
-        self, process: ServerProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
+        self, process: PipedProcess, incoming: MemoryObjectSendStream[SessionMessage | Exception], done: anyio.Event
     ) -> None:
         """Wait for the program's end, kill what it left, and end the session even where its pipe is still held."""
         await process.wait()

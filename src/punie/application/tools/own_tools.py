@@ -8,6 +8,7 @@ from types import MappingProxyType
 from attrs import evolve
 
 from punie.application.tools.built_in import BuiltInTool
+from punie.application.tools.code.code import Code
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.list_files import ListFiles
 from punie.application.tools.files.outline import Outline
@@ -53,6 +54,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     ListFiles,
     SearchText,
     Outline,
+    Code,
     GetShellInfo,
     GitStatus,
     GitDiff,

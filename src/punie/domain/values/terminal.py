@@ -35,11 +35,15 @@ _BOX_WORDS = {
 
 @frozen
 class Confinement:
-    """A box, with the absolute paths outside of it that the decision allows: `reads` whole, of `lists` the names."""
+    """A box, with the absolute paths outside of it that the decision allows.
+
+    `reads` are read whole, of `lists` the names; `runs` are read and run.
+    """
 
     box: Box = Box.NONE
     reads: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
 
 
 FREE = Confinement()

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
@@ -159,15 +159,15 @@ class Candidates:
     complete: bool
 
 
-Start: TypeAlias = Callable[[Sequence[str]], "subprocess.Popen[bytes]"]
+Start: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
 Look: TypeAlias = Callable[[Sequence[str], Start], AbstractContextManager["subprocess.Popen[bytes]"]]
-"""A block around a program that only looks, which `Start` starts: with the words to be run, perhaps in a box."""
+"""A block around a program that only looks, which `Start` starts: with the words to be run, and variables."""
 
 
 @contextmanager
 def unboxed(words: Sequence[str], start: Start) -> Generator[subprocess.Popen[bytes]]:
     """A program without a box."""
-    yield start(words)
+    yield start(words, {})
 
 
 def find_ripgrep(name: str, roots: tuple[str, ...]) -> str | None:
@@ -208,7 +208,7 @@ def candidates(
     return Candidates(tuple(found), complete)
 
 
-def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(words: Sequence[str], _added: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(  # noqa: S603 - an argument list, each pattern behind "--" or with its option
         words,
         env=child_environment(os.environ),

@@ -127,28 +127,35 @@ class LandlockBoxes:
             # Programs that came with Punie are run although its own environment need not be on PATH.
             ours = os.path.dirname(command.program) == os.path.dirname(sys.executable)
             runs = (command.program,) if ours and not is_inside(command.program, self.roots) else ()
-            return Confined(command, self._looking.box(scratch, wanted.reads, wanted.lists, runs), scratch)
+            return Confined(
+                command, self._looking.box(scratch, wanted.reads, wanted.lists, (*runs, *wanted.runs)), scratch
+            )
         return Confined(command, working(self.roots, scratch), scratch)
 
 
 Boxes: TypeAlias = BubblewrapBoxes | LandlockBoxes
 
+Start: TypeAlias = Callable[[Sequence[str], Mapping[str, str]], "subprocess.Popen[bytes]"]
+"""Starts a program: with its words, and the variables that its box adds to its environment."""
+
 
 @contextlib.contextmanager
 def looking(
-    boxes: Boxes | None, words: Sequence[str], start: Callable[[Sequence[str]], subprocess.Popen[bytes]]
+    boxes: Boxes | None, words: Sequence[str], start: Start, runs: Sequence[str] = ()
 ) -> Generator[subprocess.Popen[bytes]]:
     """A program of our own that only looks, in its box where there is one, started by `start`; blocks for a moment.
 
+    `runs` are absolute paths of programs, and folders with programs, that it may read and run beside the system's.
     Raises `OSError`, `ToolFailedError` and `UnheldError` where the program or its box cannot be had.
     """
     if boxes is None or (isinstance(boxes, LandlockBoxes) and not held()):
-        yield start(words)
+        yield start(words, {})
         return
     program, *args = words
-    confined = boxes.confine(Command(program, tuple(args), "/", program, confinement=Confinement(Box.LOOK)))
-    argv = (confined.command.program, *confined.command.args)
+    confinement = Confinement(Box.LOOK, runs=tuple(runs))
+    confined = boxes.confine(Command(program, tuple(args), "/", program, confinement=confinement))
+    argv, box = (confined.command.program, *confined.command.args), confined.box
     try:
-        yield start(argv) if confined.box is None else inside(confined.box, lambda: start(argv))
+        yield start(argv, {}) if box is None else inside(box, lambda: start(argv, dict(box.environment)))
     finally:
         remove_folder(confined.scratch)

@@ -14,7 +14,7 @@ from punie.application.tools.files.changing import FileChange, checked
 from punie.application.tools.files.file_memory import ServedFiles, path_of, relative, text_or_none
 from punie.application.tools.files.nearest import nearest
 from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
-from punie.application.tools.files.patching import apply_hunks
+from punie.application.tools.files.patching import apply_hunks, in_its_line_ends, uniform_windows
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ArgumentsRefusedError, FileChangedError, ToolFailedError
 from punie.domain.tools.catalog import Serving
@@ -49,17 +49,17 @@ class EditFile(BuiltInTool):
     DESCRIPTOR = ToolDescriptor(
         "edit_file",
         ToolKind.EDIT,
-        "Replace old_text, which must occur exactly once unless replace_all is true, by new_text in a file; or make "
-        "several edits of it, each on the result of those before; or apply a patch. All or nothing.",
+        "Replace old_text, which must occur exactly once unless replace_all, by new_text in a file; or make several "
+        "edits, each on the result of those before; or apply a patch; all or nothing.",
         schema(
             {},
             {
-                "path": optional("string", "may be left out with a patch that names its files"),
+                "path": optional("string", "not with a patch that names its files"),
                 "old_text": optional("string"),
                 "new_text": optional("string"),
                 "replace_all": BOOLEAN,
                 "edits": optional("array", items=schema(_TEXTS, {"replace_all": BOOLEAN})),
-                "patch": optional("string", "unified diff or *** Begin Patch form, of one or more files"),
+                "patch": optional("string", "unified diff or *** Begin Patch form"),
             },
         ),
         categories=("file",),
@@ -146,7 +146,7 @@ class _Plan:
         before = change.after or ""
         unseen = self.files.memory.unseen(path, before) if path not in self._changes else None
         try:
-            after = _in_its_line_ends(before, patch, hints=unseen is None) if patch.hunks else before
+            after = in_its_line_ends(before, patch.hunks, hints=unseen is None) if patch.hunks else before
         except ToolFailedError as error:
             raise self._refusal(change, f"{patch.path}: {error}", unseen) from None
         if patch.action is Action.DELETE:
@@ -214,7 +214,7 @@ class _Edit:
             raise ToolFailedError(
                 "old_text is empty. Give the text to replace, or use write_file for the whole content."
             )
-        if _uniform_windows(text):
+        if uniform_windows(text):
             old, new = (given.replace("\r\n", "\n").replace("\n", "\r\n") for given in (old, new))
         if old == new:
             raise ToolFailedError("old_text and new_text are the same, so there is nothing to change.")
@@ -267,21 +267,6 @@ def _require_one_form(arguments: JsonObject, patch: str | None) -> None:
     missing = () if other else [name for name, text in texts.items() if not isinstance(text, str)]
     if missing:
         raise ArgumentsRefusedError("edit_file", tuple(f"{name}: required unless patch is given" for name in missing))
-
-
-def _in_its_line_ends(before: str, patch: FilePatch, *, hints: bool) -> str:
-    if not _uniform_windows(before):
-        return apply_hunks(before, patch.hunks, hints=hints)
-    plain = [
-        evolve(hunk, lines=tuple((sign, text.replace("\r\n", "\n")) for sign, text in hunk.lines))
-        for hunk in patch.hunks
-    ]
-    return apply_hunks(before.replace("\r\n", "\n"), plain, hints=hints).replace("\n", "\r\n")
-
-
-def _uniform_windows(text: str) -> bool:
-    """Whether every line ends with CR LF; the new text gets the same ends then, however the model wrote it."""
-    return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
 def _told(changes: list[FileChange], cwd: str) -> tuple[str, dict[str, object]]:

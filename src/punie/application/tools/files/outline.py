@@ -28,7 +28,7 @@ class Outline(PlainTool):
     DESCRIPTOR = ToolDescriptor(
         "outline",
         ToolKind.READ,
-        "List the definitions of a source file with their lines; of a folder, the outermost ones of each file.",
+        "List the definitions of a source file with their lines; of a folder's files, the outermost.",
         schema({"path": STRING}),
         categories=("search",),
         roles={"path": Role.PATH_BELOW},

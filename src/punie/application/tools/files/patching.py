@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.tools.files.nearest import nearest
 from punie.application.tools.files.patch_reading import Hunk, lines_of
@@ -33,6 +33,21 @@ def apply_hunks(text: str, hunks: list[Hunk], *, hints: bool = True) -> str:
     if problems:
         raise ToolFailedError("\n".join([*problems, "Nothing was written."]))
     return places.applied()
+
+
+def in_its_line_ends(before: str, hunks: list[Hunk], *, hints: bool = True) -> str:
+    """As `apply_hunks`; in a text all of whose lines end with CR LF the line ends of the hunks do not count."""
+    if not uniform_windows(before):
+        return apply_hunks(before, hunks, hints=hints)
+    plain = [
+        evolve(hunk, lines=tuple((sign, text.replace("\r\n", "\n")) for sign, text in hunk.lines)) for hunk in hunks
+    ]
+    return apply_hunks(before.replace("\r\n", "\n"), plain, hints=hints).replace("\n", "\r\n")
+
+
+def uniform_windows(text: str) -> bool:
+    """Whether every line ends with CR LF; the new text gets the same ends then, however the model wrote it."""
+    return "\r\n" in text and text.count("\n") == text.count("\r\n")
 
 
 @define

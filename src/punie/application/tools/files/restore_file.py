@@ -43,8 +43,8 @@ class RestoreFile(BuiltInTool):
     DESCRIPTOR = ToolDescriptor(
         "restore_file",
         ToolKind.EDIT,
-        "Take back this session's changes of a file: to its state at session start, before the last turn that changed "
-        "it, or in git's HEAD. A file that did not exist then is deleted.",
+        "Take back this session's changes of a file: to session start, before the last turn that changed it, or git's "
+        "HEAD. A file that was not there is deleted.",
         schema(
             {"path": STRING}, {"to": optional("string", "default: session_start", enum=[START, LAST_TURN, HEAD, None])}
         ),

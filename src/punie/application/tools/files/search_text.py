@@ -33,14 +33,14 @@ class SearchText(BuiltInTool):
     DESCRIPTOR = ToolDescriptor(
         "search_text",
         ToolKind.SEARCH,
-        "Find lines in the project's files by a literal text or regex; what git ignores is left out.",
+        "Find lines in the project's files by text or regex; without what git ignores.",
         schema(
             {"text": STRING},
             {
                 "path": optional("string"),
                 "glob": optional("string", "such as *.py"),
                 "ignore_case": BOOLEAN,
-                "regex": {**BOOLEAN, "description": "of Rust's dialect: no look-around, no backreferences"},
+                "regex": {**BOOLEAN, "description": "Rust's dialect: no look-around, no backreferences"},
                 "whole_word": BOOLEAN,
                 "context": optional("integer", "lines around", minimum=0, maximum=CONTEXT_LIMIT),
                 "files_only": BOOLEAN,

@@ -15,7 +15,7 @@ class PythonTests(PythonCheck):
     CHECK = Check.TESTS
     DESCRIPTOR = check_tool(
         CHECK,
-        "Run tests with pytest; path: files, folders, node ids.",
+        "Run pytest; path: files, folders, node ids.",
         {"k": optional("string"), "args": optional("array", items=STRING)},
     )
 

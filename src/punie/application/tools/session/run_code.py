@@ -42,10 +42,10 @@ class RunCode(BuiltInTool):
     DESCRIPTOR = ToolDescriptor(
         "run_code",
         ToolKind.OTHER,
-        "Run a short Python program that calls this session's tools as functions, such as "
-        "list_files(path='src')['files'] or tool('any-name', key=1); no await. A call gives the tool's structured "
-        "result, else its text, and raises RuntimeError where it fails or is denied. A subset of Python with json, "
-        "re and math; no files, network or other imports. You get what it prints and its last expression's value.",
+        "Run a short Python program that calls this session's tools as functions: "
+        "list_files(path='src')['files'] or tool('any-name', key=1); no await. A call gives the structured result, "
+        "else text, and raises RuntimeError where it fails or is denied. Some of Python with json, re, math; no "
+        "files, network, other imports. You get its output and its last value.",
         schema({"code": {**STRING, "maxLength": PROGRAM_LIMIT_CHARS}}),
         categories=("session",),
         roles={"code": Role.PLAIN},

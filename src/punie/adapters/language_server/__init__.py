@@ -1,0 +1,1 @@
+"""Language servers: programs that know the code of a project, spoken with over the Language Server Protocol."""

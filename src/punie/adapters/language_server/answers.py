@@ -1,0 +1,206 @@
+"""Answers of language servers as values of the port: places, symbols, words, findings, changes.
+
+Every function reads what a stranger's program sent: a part of another form than the protocol's is left out, and changes
+are refused whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+from urllib.parse import quote, unquote, urlsplit
+
+from attrs import define, field, frozen
+
+from punie.domain.errors import ToolFailedError
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+_KINDS = {
+    2: "module", 5: "class", 6: "method", 7: "property", 8: "field", 9: "constructor", 10: "enum", 11: "interface",
+    12: "function", 13: "variable", 14: "constant", 22: "enum member", 26: "type parameter",
+}  # fmt: skip
+
+
+@define
+class Lines:
+    """A text by lines and UTF-16 code units, as the protocol counts both from 0; lives as long as the text counts."""
+
+    text: str
+    _starts: list[int] | None = field(default=None, init=False)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each line begins. Lines end with LF, CR or CR LF, and with no other character."""
+        if self._starts is None:
+            self._starts = [found.start() for found in _LINE.finditer(self.text)]
+            if len(self._starts) > 1 and self._starts[-1] == len(self.text) and self.text[-1:] not in {"\n", "\r"}:
+                self._starts.pop()
+        return self._starts
+
+    def line(self, number: int) -> str:
+        """The line of that number, without its end; empty where the text has no such line."""
+        if not 0 <= number < len(self.starts):
+            return ""
+        stop = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.text)
+        return self.text[self.starts[number] : stop].rstrip("\r\n")
+
+    def column(self, number: int, units: int) -> int:
+        """The characters before a place of a line; a place beyond the line's end is at its end."""
+        line = self.line(number)
+        if line.isascii():
+            return min(units, len(line))
+        return len(line.encode("utf-16-le", "surrogatepass")[: 2 * units].decode("utf-16-le", "ignore"))
+
+    def units(self, number: int, column: int) -> int:
+        """The code units before a place of a line."""
+        return len(self.line(number)[:column].encode("utf-16-le", "surrogatepass")) // 2
+
+    def offset(self, number: int, units: int) -> int:
+        """The characters before a place of the text. A place beyond the last line is at the text's end."""
+        if number >= len(self.starts):
+            return len(self.text)
+        return self.starts[number] + self.column(number, units)
+
+
+@frozen
+class Place:
+    """A place as the server names it: absolute path, line and UTF-16 code unit from 0; what is there, and around it."""
+
+    path: str
+    line: int
+    unit: int
+    name: str = ""
+    kind: str = ""
+    within: str = ""
+
+
+def uri_of(path: str) -> str:
+    """The address of a file."""
+    return f"file://{quote(path, safe='/')}"
+
+
+def path_of(uri: object) -> str | None:
+    """The absolute path of a file's address; None for any other."""
+    parts = urlsplit(uri) if isinstance(uri, str) else None
+    if parts is None or parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        return None
+    path = unquote(parts.path)
+    return path if path.startswith("/") and "\0" not in path else None
+
+
+def places_in(answer: object) -> tuple[Place, ...]:
+    """The places of an answer about definitions or references, in order of path and place, each once."""
+    listed = cast("list[object]", answer) if isinstance(answer, list) else [answer]
+    found = {place for item in listed if (place := _place(item)) is not None}
+    return tuple(sorted(found, key=lambda place: (place.path, place.line, place.unit)))
+
+
+def symbols_in(answer: object) -> tuple[Place, ...]:
+    """The symbols of an answer about the whole project, in its order."""
+    found: list[Place] = []
+    for item in cast("list[object]", answer) if isinstance(answer, list) else []:
+        symbol = _object(item)
+        place = _place(symbol.get("location"))
+        if place is not None:
+            kind = _KINDS.get(cast("int", symbol.get("kind")), "symbol")
+            found.append(
+                Place(place.path, place.line, place.unit, _text(symbol, "name"), kind, _text(symbol, "containerName"))
+            )
+    return tuple(found)
+
+
+def words_in(answer: object) -> str:
+    """The text of an answer about hovering."""
+    contents = _object(answer).get("contents")
+    parts = cast("list[object]", contents) if isinstance(contents, list) else [contents]
+    texts = (part if isinstance(part, str) else _text(_object(part), "value") for part in parts)
+    return "\n\n".join(text.strip() for text in texts if text.strip())
+
+
+def problems_in(answer: object, path: str) -> tuple[Place, ...]:
+    """The findings of an answer about one file."""
+    found: list[Place] = []
+    for item in objects_in(_object(answer).get("items")):
+        start = _position(_object(item.get("range")).get("start"))
+        code = item.get("code")
+        severity = _SEVERITIES.get(cast("int", item.get("severity")), "information")
+        said = " ".join(_text(item, "message").split())
+        if start is not None:
+            found.append(Place(path, *start, str(code) if isinstance(code, (str, int)) else "", severity, said))
+    return tuple(found)
+
+
+def edits_in(answer: object) -> Mapping[str, list[dict[str, object]]]:
+    """The edits of texts by path. Raises `ToolFailedError` for a change that is not of texts alone."""
+    found: dict[str, list[dict[str, object]]] = {}
+    edit = _object(answer)
+    changes = edit.get("documentChanges")
+    if isinstance(changes, list):
+        pairs: list[tuple[object, object]] = []
+        for change in objects_in(cast("object", changes)):
+            if "kind" in change:
+                raise ToolFailedError(f"The change would {change['kind']} a file, which this tool does not do.")
+            pairs.append((_object(change.get("textDocument")).get("uri"), change.get("edits")))
+    else:
+        pairs = list(_object(edit.get("changes")).items())
+    for uri, edits in pairs:
+        path = path_of(uri)
+        if path is None:
+            raise ToolFailedError("The change is of something that is no file, so it was not made.")
+        found.setdefault(path, []).extend(objects_in(edits))
+    return found
+
+
+def edited(lines: Lines, edits: list[dict[str, object]]) -> str:
+    """The text after the edits, all of which are of the text before. Raises `ToolFailedError` where they overlap."""
+    placed: list[tuple[int, int, int, str]] = []
+    for number, edit in enumerate(edits):
+        span = _object(edit.get("range"))
+        start, end, text = _position(span.get("start")), _position(span.get("end")), edit.get("newText")
+        if start is None or end is None or not isinstance(text, str):
+            raise ToolFailedError("The language server sent a change that cannot be read, so nothing was changed.")
+        placed.append((lines.offset(*start), lines.offset(*end), number, text))
+    done: list[str] = []
+    at = 0
+    for start, end, _, text in sorted(dict.fromkeys(placed), key=lambda one: one[:3]):
+        if start < at or end < start:
+            raise ToolFailedError("The language server sent changes that overlap, so nothing was changed.")
+        done += [lines.text[at:start], text]
+        at = end
+    return "".join([*done, lines.text[at:]])
+
+
+def findings_on(answer: object, line: int) -> list[dict[str, object]]:
+    """The findings of an answer about one file that begin on a line, as the server wrote them."""
+    found = objects_in(_object(answer).get("items"))
+    return [item for item in found if (_position(_object(item.get("range")).get("start")) or (-1, 0))[0] == line]
+
+
+def objects_in(items: object) -> list[dict[str, object]]:
+    """The objects of a list."""
+    listed = cast("list[object]", items) if isinstance(items, list) else []
+    return [cast("dict[str, object]", item) for item in listed if isinstance(item, dict)]
+
+
+def _place(item: object) -> Place | None:
+    location = _object(item)
+    path = path_of(location.get("uri", location.get("targetUri")))
+    span = _object(location.get("range", location.get("targetSelectionRange")))
+    start = _position(span.get("start"))
+    return None if path is None or start is None else Place(path, *start)
+
+
+def _position(item: object) -> tuple[int, int] | None:
+    line, unit = (_object(item).get(name) for name in ("line", "character"))
+    return (line, unit) if isinstance(line, int) and isinstance(unit, int) and line >= 0 and unit >= 0 else None
+
+
+def _object(item: object) -> dict[str, object]:
+    return cast("dict[str, object]", item) if isinstance(item, dict) else {}
+
+
+def _text(item: dict[str, object], name: str) -> str:
+    value = item.get(name)
+    return value if isinstance(value, str) else ""

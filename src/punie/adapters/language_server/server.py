@@ -1,0 +1,295 @@
+"""The language server of a session, started at the first use and again after its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
+from types import TracebackType
+from typing import Self, TypeAlias, cast
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup, TaskStatus
+from attrs import define, evolve, field
+
+from punie.adapters.language_server.answers import (
+    Lines,
+    Place,
+    edited,
+    edits_in,
+    findings_on,
+    objects_in,
+    places_in,
+    problems_in,
+    symbols_in,
+    uri_of,
+    words_in,
+)
+from punie.adapters.language_server.conversation import DELETED, SOURCES, Answering, Conversation
+from punie.adapters.language_server.framing import FramedPipes
+from punie.adapters.language_server.programs import COUNTING, find_server, is_own, settings_for
+from punie.domain.errors import ToldToModel, ToolFailedError
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.piped_process import PipedProcess
+from punie.ports.code import CodePlace, CodeServer, Relation, ServerProgram, Spot, TextChanges
+from punie.ports.workspace import PathGuard, Workspace
+
+START_LIMIT_S = 60.0
+FILES_LIMIT_S = 20.0
+"""How long a server that says when it has found the project's files is waited for."""
+
+IDLE_LIMIT_S = 900.0
+"""How long a server runs without a request."""
+
+OPEN_LIMIT = 40
+"""Files that the server is told of between two requests."""
+
+CHANGE_LIMIT = 500
+"""Files of one change."""
+
+_ROUNDS = 4
+_METHODS = {Relation.DEFINITION: "textDocument/definition", Relation.REFERENCES: "textDocument/references"}
+
+Talk: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[PipedProcess]]
+"""A block around a program that is talked with, with the words that start it; it blocks at both ends."""
+
+
+@define(eq=False)
+class LanguageServer(CodeServer):
+    """An async context manager, lives as long as the session; no program outlives it.
+
+    `roots` are the session's directories with links followed, that of the project first. `reader` reads files as the
+    client has them, `disk` as this machine has them. `talk` starts the program in its box.
+    """
+
+    roots: tuple[str, ...]
+    guard: PathGuard
+    reader: Workspace
+    disk: Workspace
+    talk: Talk
+    log: logging.Logger
+    _tasks: TaskGroup | None = field(default=None, init=False)
+    _live: Conversation | None = field(default=None, init=False)
+    _program: ServerProgram | None = field(default=None, init=False)
+    _uses: int = field(default=0, init=False)
+    _alone: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    async def __aenter__(self) -> Self:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            tasks.cancel_scope.cancel()
+            await tasks.__aexit__(None, None, None)
+
+    def program(self) -> ServerProgram | None:
+        return self._program if self.running else find_server(self.roots[0], self.roots)
+
+    @property
+    def running(self) -> bool:
+        return self._live is not None and not self._live.ended
+
+    async def start(self, program: ServerProgram) -> None:
+        async with self._alone:
+            if self.running:
+                return
+            if self._tasks is None or is_own(program.words[0], self.roots) != program.own:
+                raise ToolFailedError(f"{program.line} is not what it was, so it was not started. Try again.")
+            self._program = program
+            with anyio.move_on_after(START_LIMIT_S):
+                await self._tasks.start(self._run, program)
+                return
+        raise ToolFailedError(f"{program.line} did not answer within {START_LIMIT_S:g} s, so it was ended.")
+
+    async def text(self, path: str) -> str:
+        async with self._turn() as live:
+            return (await self._shown(live, path)).text
+
+    async def symbols(self, query: str) -> tuple[CodePlace, ...]:
+        async with self._turn() as live:
+            found = symbols_in(await live.ask("workspace/symbol", {"query": query}))
+            return tuple([await self._placed(live, place) for place in found])
+
+    async def places(self, relation: Relation, spot: Spot) -> tuple[CodePlace, ...]:
+        async with self._turn() as live:
+            further = {"context": {"includeDeclaration": True}} if relation is Relation.REFERENCES else {}
+            found = places_in(await self._at(live, _METHODS[relation], spot, **further))
+            return tuple([await self._placed(live, place) for place in found])
+
+    async def hover(self, spot: Spot) -> str:
+        async with self._turn() as live:
+            return words_in(await self._at(live, "textDocument/hover", spot))
+
+    async def problems(self, path: str) -> tuple[CodePlace, ...]:
+        async with self._turn() as live:
+            await self._shown(live, path)
+            found = problems_in(await live.about("textDocument/diagnostic", path), path)
+            return tuple([evolve(await self._placed(live, place), text=place.within) for place in found])
+
+    async def rename(self, spot: Spot, new_name: str) -> TextChanges:
+        async with self._turn() as live:
+
+            async def asked() -> object:
+                return await self._at(live, "textDocument/rename", spot, newName=new_name)
+
+            return await self._settled(live, asked)
+
+    async def actions(self, spot: Spot) -> tuple[str, ...]:
+        async with self._turn() as live:
+            return tuple(title for action in await self._actions(live, spot) if (title := _title(action)))
+
+    async def act(self, spot: Spot, title: str) -> TextChanges:
+        async with self._turn() as live:
+
+            async def asked() -> object:
+                wanted = [action for action in await self._actions(live, spot) if _title(action) == title]
+                if not wanted:
+                    raise ToolFailedError(f"{live.name} proposes nothing by that title for this line.")
+                action = wanted[0]
+                if "edit" not in action and "data" in action:
+                    action = cast("dict[str, object]", await live.ask("codeAction/resolve", action) or {})
+                if "edit" not in action:
+                    raise ToolFailedError(f"{live.name} would do that by a command of its own, which is not run.")
+                return action["edit"]
+
+            return await self._settled(live, asked)
+
+    # -- the program ------------------------------------------------------------------------------------------------
+
+    async def _run(self, program: ServerProgram, *, task_status: TaskStatus[None]) -> None:
+        """Run the program until it ends, is not used any more, or the session ends."""
+        block = self.talk(program.words)
+        process = await anyio.to_thread.run_sync(block.__enter__)
+        connection = Connection(FramedPipes(process), log=self.log)
+        live = Conversation(connection, self.roots, program.words[0].rpartition("/")[2])
+        try:
+            router = Answering(settings_for(self.roots[0]), self.roots)
+            failure: ToolFailedError | None = None
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(process.keep_stderr)
+                tasks.start_soon(self._serve, live, router, tasks.cancel_scope)
+                try:
+                    await live.begin()
+                    if live.name in COUNTING:
+                        with anyio.move_on_after(FILES_LIMIT_S):
+                            await router.counted.wait()
+                    self._live = live
+                    task_status.started()
+                    await self._unused()
+                except ToolFailedError as error:
+                    failure = error
+                tasks.cancel_scope.cancel()
+            if failure is None and self._live is not live:
+                failure = ToolFailedError(f"{live.name} ended at once.")
+            if failure is not None:
+                last = process.stderr.strip()[-500:]
+                raise ToolFailedError(f"{failure}{f' It said: {last}' if last else ''}")
+        finally:
+            live.ended = True
+            with anyio.CancelScope(shield=True):
+                process.kill_group()
+                await anyio.to_thread.run_sync(block.__exit__, None, None, None)
+
+    async def _serve(self, live: Conversation, router: Answering, life: anyio.CancelScope) -> None:
+        await live.connection.run(router)
+        live.ended = True
+        life.cancel()
+
+    async def _unused(self) -> None:
+        uses = -1
+        while uses != self._uses:
+            uses = self._uses
+            await anyio.sleep(IDLE_LIMIT_S)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncGenerator[Conversation]:
+        """The server, up to date with the files on the disk, for one caller after another."""
+        async with self._alone:
+            live = self._live
+            if live is None or live.ended:
+                raise ToolFailedError("The language server ended. Try again: it is started anew.")
+            self._uses += 1
+            changed = await anyio.to_thread.run_sync(live.changed_files)
+            if changed:
+                changes = [{"uri": uri_of(path), "type": kind} for path, kind in changed.items()]
+                await live.tell("workspace/didChangeWatchedFiles", {"changes": changes})
+            # A server may take its time with files that changed, but not with those that it is shown.
+            came = [path for path, kind in changed.items() if kind != DELETED and path.endswith(SOURCES)]
+            for path in list(live.opened)[:-OPEN_LIMIT]:
+                await live.close(path)
+            for path in (*list(live.opened), *came[:OPEN_LIMIT]):
+                try:
+                    await self._shown(live, path)
+                except ToldToModel:
+                    await live.close(path)
+            yield live
+
+    # -- texts ------------------------------------------------------------------------------------------------------
+
+    async def _shown(self, live: Conversation, path: str) -> Lines:
+        return await live.show(path, await self.reader.read_text(path))
+
+    async def _at(self, live: Conversation, method: str, spot: Spot, **further: object) -> object:
+        lines = await self._shown(live, spot.path)
+        return await live.about(method, spot.path, position=_position(lines, spot), **further)
+
+    async def _actions(self, live: Conversation, spot: Spot) -> list[dict[str, object]]:
+        lines = await self._shown(live, spot.path)
+        line = spot.line_1based - 1
+        try:
+            told = await live.about("textDocument/diagnostic", spot.path)
+        except ToolFailedError:  # a server that tells findings only unasked
+            told = None
+        span = {"start": _position(lines, spot), "end": {"line": line, "character": lines.units(line, 1_000_000)}}
+        context = {"diagnostics": findings_on(told, line)}
+        return objects_in(await live.about("textDocument/codeAction", spot.path, range=span, context=context))
+
+    async def _settled(self, live: Conversation, ask: Callable[[], Awaitable[object]]) -> TextChanges:
+        """The changes of an answer, once the server was told the very texts that it changes."""
+        for _ in range(_ROUNDS):
+            edits = edits_in(await ask())
+            if len(edits) > CHANGE_LIMIT:
+                raise ToolFailedError(f"The change is of {len(edits)} files, more than {CHANGE_LIMIT}.")
+            missing = [path for path in edits if path not in live.opened]
+            if not missing:
+                texts = {path: live.opened[path][1] for path in edits}
+                after = {path: (lines.text, edited(lines, edits[path])) for path, lines in texts.items()}
+                return {path: pair for path, pair in after.items() if pair[0] != pair[1]}
+            for path in missing:
+                where = await self.guard.locate(path)
+                if where.secret or not where.inside or where.path != path:
+                    raise ToolFailedError(
+                        f"The change is also of {path}, which is outside the project or behind a link."
+                    )
+                await self._shown(live, path)
+        raise ToolFailedError("The files change too fast for that. Try again.")
+
+    async def _placed(self, live: Conversation, place: Place) -> CodePlace:
+        """A place with its column in characters, and its text where it is in a file of the session."""
+        lines = live.opened[place.path][1] if place.path in live.opened else await self._known(place.path)
+        column = place.unit if lines is None else lines.column(place.line, place.unit)
+        text = "" if lines is None else lines.line(place.line).strip()
+        return CodePlace(Spot(place.path, place.line + 1, column + 1), text, place.name, place.kind, place.within)
+
+    async def _known(self, path: str) -> Lines | None:
+        where = await self.guard.locate(path)
+        try:
+            return None if where.secret or not where.inside else Lines(await self.disk.read_text(where.path))
+        except ToldToModel:
+            return None
+
+
+def _position(lines: Lines, spot: Spot) -> dict[str, int]:
+    line = spot.line_1based - 1
+    return {"line": line, "character": lines.units(line, spot.column_1based - 1)}
+
+
+def _title(action: dict[str, object]) -> str:
+    title = action.get("title")
+    return title if isinstance(title, str) and "disabled" not in action else ""

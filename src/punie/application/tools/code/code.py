@@ -1,0 +1,207 @@
+"""The tool `code`: what a language server knows of Python code, and the changes that it works out."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
+from punie.application.tools.code.naming import fits, in_text
+from punie.application.tools.code.patch_of_texts import patch_of
+from punie.application.tools.files.file_memory import path_of, relative
+from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool, only_in_a_turn
+from punie.domain.errors import ToolFailedError
+from punie.domain.tools.catalog import Serving
+from punie.domain.tools.metadata import Capability, Permission
+from punie.domain.tools.roles import Column, Role
+from punie.domain.tools.schema import text_argument
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject
+from punie.ports.code import CodePlace, CodeServer, Relation, Spot, TextChanges
+from punie.ports.tools import CallProgress
+
+PLACES_LIMIT = 200
+SYMBOLS_LIMIT = 50
+"""Symbols of one name that are looked at."""
+
+CANDIDATES = 20
+EDITS = "edit_file"
+TITLES = {
+    "definition": "Finding the definition of {symbol}",
+    "references": "Finding the references to {symbol}",
+    "hover": "Looking up {symbol}",
+    "symbols": "Looking for symbols named {symbol}",
+    "problems": "Looking for problems in {path}",
+    "rename": "Renaming {symbol} to {to}",
+    "fix": "Fixing {path}: {to}",
+}
+
+
+@frozen
+class Code(BuiltInTool):
+    """Asks the language server of the session, on this machine. A server of the project's own is a command to start.
+
+    The tool itself only looks: a change that the server works out is one patch for `edit_file`, which is judged, asked
+    about and carried out like any other call of that tool.
+    """
+
+    code: CodeServer
+    starts_own: str = ""
+    SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
+    NEEDS = (CodeServer,)
+    DESCRIPTOR = ToolDescriptor(
+        "code",
+        ToolKind.SEARCH,
+        "Ask the Python language server. rename and fix edit files; fix without to lists a line's fixes.",
+        schema(
+            {"do": {**STRING, "enum": tuple(TITLES)}},
+            {
+                "symbol": optional("string"),
+                "path": optional("string"),
+                "line": optional("integer"),
+                "to": optional("string"),
+            },
+        ),
+        categories=("search", "code"),
+        roles={"do": Role.PLAIN, "symbol": Role.PLAIN, "path": Role.PATH_BELOW, "line": Role.LINE, "to": Role.PLAIN},
+        column=Column.READ,
+        details=evolve(
+            details(
+                Capability.READ_FILES,
+                Permission.READ,
+                ({"do": "references", "symbol": "Cart.total"}, "all uses of a method"),
+                ({"do": "rename", "symbol": "Cart.total", "to": "sum"}, "a method and all of its uses"),
+            ),
+            dependencies=("project:basedpyright-langserver|pyright-langserver|ty|pylsp",),
+        ),
+    )
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return evolve(self.DESCRIPTOR, column=Column.OTHER_COMMAND) if self.starts_own else self.DESCRIPTOR
+
+    def as_called(self, arguments: JsonObject) -> SessionTool:
+        program = None if self.code.running else self.code.program()
+        return evolve(self, starts_own=program.line) if program is not None and program.own else self
+
+    def title(self, arguments: JsonObject) -> str:
+        given = {name: text_argument(arguments, name) or "" for name in ("symbol", "path", "to")}
+        title = TITLES.get(str(arguments.get("do")), "Asking the language server").format_map(given).rstrip(": ")
+        return one_line(f"{title} (starting {self.starts_own})" if self.starts_own else title, 400)
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        """The file that is asked about; an answer may come from any other file too."""
+        return (*super().paths(arguments), ".")
+
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
+        do = text_argument(arguments, "do") or ""
+        if do in {"rename", "fix"} and text_argument(arguments, "to"):
+
+            async def composed(calls: Composition, progress: CallProgress) -> ToolResult:
+                patch = patch_of(await self._changes(do, arguments, context))
+                return await calls.call(ToolCall(f"{progress.call_id}.1", EDITS, {"patch": patch}))
+
+            return PreparedCall(only_in_a_turn, composed=composed)
+
+        async def effect(_progress: CallProgress) -> ToolResult:
+            return await self._told(do, arguments, context)
+
+        return PreparedCall(effect)
+
+    async def _told(self, do: str, arguments: JsonObject, context: CallContext) -> ToolResult:
+        code = await self._started()
+        match do:
+            case "rename":
+                raise ToolFailedError("to is missing. Give the new name.")
+            case "fix":
+                titles = await code.actions(_line(arguments, context))
+                said = "\n".join(titles) or "The language server proposes nothing for this line."
+                return ToolResult.success(said, structured={"titles": list(titles)})
+            case "problems":
+                if not text_argument(arguments, "path"):
+                    raise ToolFailedError("path is missing. Name the file whose problems are wanted.")
+                return _listed(await code.problems(path_of(context)), do, context.cwd)
+            case "symbols":
+                return _listed(await code.symbols(text_argument(arguments, "symbol") or ""), do, context.cwd)
+            case "hover":
+                words = await code.hover(await self._spot(arguments, context))
+                return ToolResult.success(words or "The language server says nothing.", structured={"text": words})
+            case _:
+                found = await code.places(Relation(do), await self._spot(arguments, context))
+                return _listed(found, do, context.cwd)
+
+    async def _changes(self, do: str, arguments: JsonObject, context: CallContext) -> TextChanges:
+        code, to = await self._started(), text_argument(arguments, "to") or ""
+        if do == "fix":
+            changes = await code.act(_line(arguments, context), to)
+        elif to.isidentifier():
+            changes = await code.rename(await self._spot(arguments, context), to)
+        else:
+            raise ToolFailedError(f"{to} is no name in Python. Give one word of letters, digits and _.")
+        if not changes:
+            raise ToolFailedError("The language server changes nothing by that.")
+        return changes
+
+    async def _started(self) -> CodeServer:
+        """The server, started. Raises `ToolFailedError` where there is none, or it is another than was judged."""
+        if self.code.running:
+            return self.code
+        program = self.code.program()
+        if program is None:
+            raise ToolFailedError("No language server is installed (basedpyright, pyright, ty or pylsp).")
+        if program.own and program.line != self.starts_own:
+            raise ToolFailedError(f"{program.line} is a program of the project, and came up just now. Try again.")
+        await self.code.start(program)
+        return self.code
+
+    async def _spot(self, arguments: JsonObject, context: CallContext) -> Spot:
+        """The place of the symbol that the call names. Raises `ToolFailedError` that says what is missing."""
+        symbol = (text_argument(arguments, "symbol") or "").strip()
+        name = symbol.rpartition(".")[2]
+        if not name:
+            raise ToolFailedError("symbol is empty. Give the name, with path and line where it is not unique.")
+        if text_argument(arguments, "path"):
+            line = arguments.get("line")
+            path = path_of(context)
+            return in_text(path, await self.code.text(path), name, line if isinstance(line, int) else None)
+        outer = symbol.rpartition(".")[0].rpartition(".")[2]
+        named = [one for one in await self.code.symbols(name) if one.name == name][:SYMBOLS_LIMIT]
+        found = [one for one in named if fits(one, outer, await self.code.text(one.spot.path))]
+        if len(found) == 1:
+            spot = found[0].spot
+            return in_text(spot.path, await self.code.text(spot.path), name, spot.line_1based, spot.column_1based)
+        if not found:
+            raise ToolFailedError(f"The project defines no {symbol}. Give the path and line where it is used.")
+        listed = "\n".join(_shown(one, context.cwd) for one in found[:CANDIDATES])
+        raise ToolFailedError(f"{len(found)} symbols have that name; give path and line:\n{listed}")
+
+
+def _line(arguments: JsonObject, context: CallContext) -> Spot:
+    line = arguments.get("line")
+    if not text_argument(arguments, "path") or not isinstance(line, int) or line < 1:
+        raise ToolFailedError("path and line are missing. Name the line whose changes are wanted.")
+    return Spot(path_of(context), line, 1)
+
+
+def _listed(places: tuple[CodePlace, ...], what: str, cwd: str) -> ToolResult:
+    listed = places[:PLACES_LIMIT]
+    files = len({place.spot.path for place in places})
+    head = f"{what}: {len(places)} in {files} {'file' if files == 1 else 'files'}" if places else f"no {what}"
+    more = [f"[only the first {PLACES_LIMIT} are shown]"] if len(places) > PLACES_LIMIT else []
+    structured = {
+        "places": [
+            {
+                "path": relative(place.spot.path, cwd), "line": place.spot.line_1based,
+                "column": place.spot.column_1based, "text": place.text,
+                **{key: value for key, value in (("name", place.name), ("kind", place.kind)) if value},
+            }
+            for place in listed
+        ],
+        "complete": not more,
+    }  # fmt: skip
+    return ToolResult.success("\n".join([head, *(_shown(one, cwd) for one in listed), *more]), structured=structured)
+
+
+def _shown(place: CodePlace, cwd: str) -> str:
+    at = f"{relative(place.spot.path, cwd)}:{place.spot.line_1based}:{place.spot.column_1based}:"
+    return one_line(" ".join(filter(None, [at, place.kind, place.name, place.text])), 400)

@@ -1,0 +1,153 @@
+"""A program with three pipes in a process group of its own, of which nothing outlives this process (POSIX).
+
+Nothing of the group is left behind when the program is ended, when it ends by itself and leaves children, and when
+this process is killed: a small guard process waits for the end of a pipe that only this process holds open, and then
+kills the group.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import anyio
+
+from punie.mechanics.process_group import ProcessGroup, close_to_others
+
+CHUNK_BYTES: Final = 16_384
+"""The bytes of one read, few enough that a program that floods its pipe leaves the others their turn."""
+
+STDERR_KEPT_BYTES: Final = 8_192
+
+EOF_GRACE_S: Final = 1.0
+"""How long a program may take to end by itself once its input is closed."""
+
+TERM_GRACE_S: Final = 0.5
+KILL_GRACE_S: Final = 1.0
+
+_GUARD: Final = """trap "" HUP INT TERM QUIT; read -r released || kill -9 "-$1" """
+
+
+def start_piped(argv: Sequence[str], cwd: str | None, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a program for a `PipedProcess`. Raises `OSError` or `ValueError` where it cannot be started."""
+    close_to_others()
+    return subprocess.Popen(  # noqa: S603 - running it is the job; permission was given before
+        argv,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
+class PipedProcess(ProcessGroup):
+    """A program that `start_piped` started; lives until `free`."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        """The guard is started in the thread of the caller, which takes a moment."""
+        self._guard = _start_guard(popen.pid)
+        self._pipes = (popen.stdin, popen.stdout, popen.stderr)
+        self._in, self._out, self._err = (pipe.fileno() if pipe is not None else -1 for pipe in self._pipes)
+        for number in (self._in, self._out, self._err):
+            os.set_blocking(number, False)
+        super().__init__(popen)
+        self._stderr = bytearray()
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, negative for a signal; None until `free`."""
+        return self._popen.returncode
+
+    @property
+    def stderr(self) -> str:
+        """The end of its standard error, `STDERR_KEPT_BYTES` at most."""
+        return self._stderr.decode("utf-8", "replace")
+
+    async def read(self) -> bytes:
+        """The next bytes of its standard output; empty at the end."""
+        return await _read(self._out)
+
+    async def keep_stderr(self) -> None:
+        """Read standard error as it comes and keep its end; returns with the end of the pipe."""
+        while chunk := await _read(self._err):
+            self._stderr = (self._stderr + chunk)[-STDERR_KEPT_BYTES:]
+
+    async def write(self, data: bytes) -> None:
+        """Write all of `data`, waiting for the program to read. Raises `BrokenPipeError` where it no longer reads."""
+        view = memoryview(data)
+        while view:
+            await anyio.wait_writable(self._in)
+            try:
+                view = view[os.write(self._in, view) :]
+            except BlockingIOError:
+                continue
+
+    def kill_group(self) -> None:
+        """Kill the program and everything that stayed in its group."""
+        self.send(signal.SIGKILL)
+
+    async def end(self) -> None:
+        """End the program: close its input, then send SIGTERM, then kill its whole group.
+
+        No task may be writing. Bounded by the three grace times; only a program that hangs in the kernel outlives them.
+        """
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
+        if not await self.ended_within(EOF_GRACE_S):
+            self.send(signal.SIGTERM)
+            await self.ended_within(TERM_GRACE_S)
+        self.kill_group()
+        await self.ended_within(KILL_GRACE_S)
+
+    def free(self) -> int | None:
+        """Kill what is left and close the pipes, which no task may wait for any more; returns the exit code."""
+        self.kill_group()
+        code = super().free()
+        for pipe in self._pipes:
+            if pipe is not None:
+                pipe.close()
+        _release_guard(self._guard)
+        return code
+
+
+async def _read(number: int) -> bytes:
+    while True:
+        await anyio.wait_readable(number)
+        try:
+            return os.read(number, CHUNK_BYTES)
+        except BlockingIOError:
+            continue
+        except OSError:
+            return b""
+
+
+def _start_guard(group: int) -> subprocess.Popen[bytes] | None:
+    try:
+        return subprocess.Popen(  # noqa: S603 - a constant text, with a number as its argument
+            ["/bin/sh", "-c", _GUARD, "sh", str(group)],
+            cwd="/",
+            env={},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return None  # the program works without a guard, but may outlive a kill -9 of Punie
+
+
+def _release_guard(guard: subprocess.Popen[bytes] | None) -> None:
+    if guard is None or guard.stdin is None:
+        return
+    try:
+        guard.stdin.write(b"released\n")
+        guard.stdin.close()
+    except OSError:
+        guard.kill()
+    guard.wait()

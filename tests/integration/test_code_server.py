@@ -1,0 +1,281 @@
+"""Real language servers over their own pipes: through sessions and questions, in their box, on hostile projects."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, field
+
+import punie.adapters.language_server.programs as servers
+from landbox.box import held
+from punie.bootstrap.session_here import SessionHere, open_session_here
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
+from punie.domain.tools.tool import ToolOutcome, ToolResult
+from punie.domain.values.json_value import thaw
+from punie.ports.permission import PermissionBroker
+
+pytestmark = pytest.mark.anyio
+
+BASEDPYRIGHT, TY = "basedpyright-langserver", "ty"
+BOTH = pytest.mark.parametrize("server", [BASEDPYRIGHT, TY])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Offer one of the servers alone."""
+
+    def choose(name: str) -> None:
+        monkeypatch.setattr(servers, "SERVERS", {name: servers.SERVERS[name]})
+
+    return choose
+
+
+@define
+class Answering(PermissionBroker):
+    """A person who gives every question the same answer."""
+
+    yes: bool = True
+    asked: list[PermissionQuestion] = field(factory=list)
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        self.asked.append(question)
+        wanted = "allow_once" if self.yes else "reject_once"
+        return Selected(next(option.id for option in question.options if option.kind.value == wanted))
+
+
+@asynccontextmanager
+async def session(top: Path, mode: str = "ask", **flags: str) -> AsyncGenerator[tuple[SessionHere, Answering]]:
+    broker = Answering()
+    environ = {**os.environ, "PUNIE_HOME": str(top.parent / "home")}
+    all_flags = {"permissions.mode": mode, **{name.replace("__", "."): value for name, value in flags.items()}}
+    async with open_session_here(str(top), environ=environ, flags=all_flags, broker=broker) as here:
+        yield here, broker
+
+
+def made(top: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = top / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return top / "project"
+
+
+def places(result: ToolResult) -> list[tuple[str, int, int]]:
+    structured: Any = thaw(result.structured)
+    assert result.succeeded, result.text
+    return [(one["path"], one["line"], one["column"]) for one in structured["places"]]
+
+
+SHOP = {
+    "cart.py": 'class Cart:\r\n    def total(self) -> int:\r\n        "The sum."\r\n        return 2\r\n\r\n\r\n'
+    '\U0001d49c = "😀"; bill = Cart().total()\r\nwrong: str = Cart().total()\r\n',
+    "pay.py": "from cart import Cart\n\n\ndef pay(cart: Cart) -> None:\n"
+    '    print("😀😀", cart.total())\n    os.getpid()',
+}
+
+
+@BOTH
+async def test_both_servers_answer_by_name_by_line_and_beside_characters_of_two_code_units(
+    server: str, only: Any, tmp_path: Path
+) -> None:
+    only(server)
+    top = made(tmp_path, SHOP)
+    uses = [("cart.py", 2, 9), ("cart.py", 7, 24), ("cart.py", 8, 21), ("pay.py", 5, 22)]
+    async with session(top, "read-only") as (here, broker):
+        assert places(await here.call("code", {"do": "references", "symbol": "Cart.total"})) == uses
+        at = {"symbol": "total", "path": "pay.py", "line": 5}
+        assert places(await here.call("code", {"do": "references", **at})) == uses
+        assert places(await here.call("code", {"do": "definition", **at})) == uses[:1]
+        assert "The sum." in (await here.call("code", {"do": "hover", **at})).text
+        symbols = await here.call("code", {"do": "symbols", "symbol": "total"})
+        assert "cart.py:2:" in symbols.text
+        problems = await here.call("code", {"do": "problems", "path": "cart.py"})
+        assert [place[:2] for place in places(problems)] == [("cart.py", 8)]
+        fixes = await here.call("code", {"do": "fix", "path": "pay.py", "line": 6})
+        assert "gnore" in fixes.text
+        denied = await here.call("code", {"do": "rename", **at, "to": "amount"})
+        assert denied.outcome is ToolOutcome.DENIED
+        (top / "new.py").write_text("from cart import Cart\n\nCart().total()\n")
+        found = places(await here.call("code", {"do": "references", "symbol": "Cart.total"}))
+        assert set(found) == {*uses, ("new.py", 3, 8)}
+        assert broker.asked == []
+
+
+@BOTH
+async def test_a_rename_is_one_question_with_the_diff_of_each_file_and_keeps_every_other_byte(
+    server: str, only: Any, tmp_path: Path
+) -> None:
+    only(server)
+    top = made(tmp_path, SHOP)
+    async with session(top) as (here, broker):
+        wish = {"do": "rename", "symbol": "Cart.total", "to": "amount"}
+        broker.yes = False
+        assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
+        assert {name: (top / name).read_bytes().decode() for name in SHOP} == SHOP
+        broker.yes = True
+        result = await here.call("code", wish)
+        assert result.succeeded, result.text
+        (_, question) = broker.asked
+        assert (question.tool, sorted(Path(diff.path).name for diff in question.diffs)) == ("edit_file", sorted(SHOP))
+        renamed = {name: text.replace("total", "amount") for name, text in SHOP.items()}
+        assert {name: (top / name).read_bytes().decode() for name in SHOP} == renamed
+        assert "no name in Python" in (await here.call("code", {**wish, "symbol": "Cart.amount", "to": "a b"})).text
+        fixes: Any = thaw((await here.call("code", {"do": "fix", "path": "pay.py", "line": 6})).structured)
+        ignore = next(title for title in fixes["titles"] if "gnore" in title)
+        done = await here.call("code", {"do": "fix", "path": "pay.py", "line": 6, "to": ignore})
+        assert done.succeeded, done.text
+        assert "gnore" in (top / "pay.py").read_text().splitlines()[-1]
+
+
+TRAP = 'open("{mark}", "a").write("{name}")\n'
+
+
+@BOTH
+@pytest.mark.parametrize("sandbox", ["auto", "none"])
+async def test_nothing_of_a_hostile_project_is_run(server: str, sandbox: str, only: Any, tmp_path: Path) -> None:
+    only(server)
+    mark = tmp_path / "ran"
+    names = ("json", "os", "sys", "encodings", "sitecustomize", "usercustomize", "typing", "basedpyright")
+    program = f'#!/bin/sh\necho ran >> {mark}\nexec /usr/bin/python3 "$@"\n'
+    top = made(tmp_path, {
+        **{f"{name}.py": TRAP.format(mark=mark, name=name) for name in names},
+        **{f".venv/bin/{name}": program for name in ("python", "python3", "node", "sh")},
+        ".venv/pyvenv.cfg": "home = /usr/bin\n",
+        ".venv/lib/python3.11/site-packages/evil.pth": f"import os; {TRAP.format(mark=mark, name='pth')}",
+        ".venv/lib/python3.11/site-packages/pkg/__init__.py": "VALUE: int = 1\n",
+        "pyrightconfig.json": '{"pythonPath": ".venv/bin/python", "venvPath": ".", "venv": ".venv"}',
+        "ty.toml": '[environment]\npython = ".venv"\n',
+        "main.py": "from pkg import VALUE\n\nprint(VALUE)\n",
+    })  # fmt: skip
+    for name in ("python", "python3", "node", "sh"):
+        (top / ".venv/bin" / name).chmod(0o755)
+    async with session(top, "read-only", permissions__sandbox=sandbox) as (here, _):
+        found = await here.call("code", {"do": "definition", "symbol": "VALUE", "path": "main.py"})
+        assert places(found)[0][0].endswith("site-packages/pkg/__init__.py")
+        assert (await here.call("code", {"do": "problems", "path": "main.py"})).succeeded
+    assert not mark.exists(), mark.read_text()
+
+
+async def test_a_server_of_the_project_asks_before_it_starts_and_not_again(only: Any, tmp_path: Path) -> None:
+    only(TY)
+    top = made(tmp_path, SHOP)
+    own = top / ".venv/bin/ty"
+    own.parent.mkdir(parents=True)
+    own.symlink_to(Path(sys.executable).parent / "ty")
+    found = servers.find_server(str(top), (str(top),))
+    assert found is not None
+    assert not found.own  # a copy outside the project is preferred
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr(sys, "executable", "/usr/bin/python3")
+    monkey.setenv("PATH", "/usr/bin:/bin")
+    wish = {"do": "references", "symbol": "Cart.total"}
+    try:
+        async with session(top, "read-only") as (here, _):
+            assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
+        async with session(top) as (here, broker):
+            broker.yes = False
+            assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
+            broker.yes = True
+            assert len(places(await here.call("code", wish))) == 4
+            assert len(places(await here.call("code", wish))) == 4
+            assert [".venv/bin/ty server" in question.title for question in broker.asked] == [True, True]
+    finally:
+        monkey.undo()
+
+
+@pytest.mark.skipif(not held(), reason="this machine holds no box")
+async def test_a_server_that_is_killed_is_started_again_and_runs_in_the_box(only: Any, tmp_path: Path) -> None:
+    only(TY)
+    top = made(tmp_path, SHOP)
+    wish = {"do": "references", "symbol": "Cart.total"}
+    async with session(top) as (here, _):
+        assert len(places(await here.call("code", wish))) == 4
+        (first,) = children("ty server")
+        assert "NoNewPrivs:\t1" in Path(f"/proc/{first}/status").read_text()
+        os.kill(first, signal.SIGKILL)
+        until(lambda: not children("ty server"))
+        again = await here.call("code", wish)
+        if not again.succeeded:  # its end was not seen yet
+            again = await here.call("code", wish)
+        assert len(places(again)) == 4
+        assert children("ty server") not in ([], [first])
+    until(lambda: not children("ty server"))
+
+
+def children(line: str, parent: int | None = None) -> list[int]:
+    """The processes below this one whose command line ends so."""
+    shown = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [row.split(None, 2) for row in shown.splitlines()]
+    wanted = parent or os.getpid()
+    return [int(pid) for pid, above, args in rows if args.endswith(line) and int(above) == wanted]
+
+
+def until(fact: Any) -> None:
+    end = time.monotonic() + 20
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+VICTIM = """
+import os, sys, anyio
+import punie.adapters.language_server.programs as servers
+from punie.bootstrap.session_here import open_session_here
+
+servers.SERVERS = {"ty": servers.SERVERS["ty"]}
+
+async def main(top):
+    async with open_session_here(top, flags={"permissions.mode": "accept-edits"}) as here:
+        print((await here.call("code", {"do": "symbols", "symbol": "old_name"})).text.splitlines()[0], flush=True)
+        result = await here.call("code", {"do": "rename", "symbol": "old_name", "to": "new_name"})
+        print(result.text[:200], flush=True)
+        await anyio.sleep(60)
+
+anyio.run(main, sys.argv[1])
+"""
+
+
+def killed(top: Path, home: Path, after_s: float | None) -> None:
+    """A session that renames in all files and is killed so long after it began, or once it has said that it did."""
+    command = [sys.executable, "-c", VICTIM, str(top)]
+    environ = {**os.environ, "PUNIE_HOME": str(home)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as victim:
+        assert victim.stdout is not None
+        assert "symbols: 1 in 1 file" in victim.stdout.readline()
+        (server,) = children("ty server", victim.pid)
+        if after_s is None:
+            assert "Successfully edited" in victim.stdout.readline()
+        else:
+            time.sleep(after_s)
+        victim.kill()
+    until(lambda: not Path(f"/proc/{server}").exists())  # gone with Punie, though nobody could end it
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.2, None])
+async def test_a_rename_in_thirty_files_is_all_or_nothing_where_punie_is_killed(
+    after_s: float | None, tmp_path: Path
+) -> None:
+    files = {f"part{number}.py": f"from core import old_name\n\nold_name({number})\n" for number in range(29)}
+    top = made(tmp_path, {"core.py": "def old_name(x: int) -> None: ...\n", **files})
+    killed(top, tmp_path / "home", after_s)
+    async with session(top) as (here, _):
+        assert (await here.call("list_files", {})).succeeded
+    renamed = {path.name for path in top.glob("*.py") if "new_name" in path.read_text()}
+    left = {path.name for path in top.glob("*.py") if "old_name" in path.read_text()}
+    assert (len(renamed), len(left)) in {(0, 30), (30, 0)}
+    assert after_s is not None or len(renamed) == 30
+    assert {path.name for path in top.iterdir() if path.suffix != ".py"} == set()
