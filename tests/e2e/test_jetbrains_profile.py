@@ -181,6 +181,7 @@ async def test_a_changed_definition_of_a_tool_that_reads_is_asked_for(
         assert "is not what it was when it was approved" in json.dumps(ide.person.questions[-1])
 
 
+WHY = "searches the IDE's index and text that is not saved yet"
 FILES = capabilities(read=True, write=True, terminal=True)
 IDES = {"search_in_files_by_regex"}
 UNSAVED = {"get_file_text_by_path", "create_new_file", "replace_text_in_file"}
@@ -217,6 +218,8 @@ async def test_what_is_hidden_is_said_and_comes_back_while_the_ide_is_away(
     search = theirs("search_in_files_by_regex", regexPattern="two")
     async with spawn(FIND, FIND, [search], [search], [TOOLS], caps=FILES) as ide:
         session = await opened(ide, project, server)
+        listed = (await ide.prompt(session, "/tools")).text
+        assert f"- `search_text`: {NAME}__search_in_files_by_regex does the same and {WHY}" in listed
         assert (await ide.prompt(session)).card.status == "completed"
         server.stop()
         assert (await ide.prompt(session, timeout_s=SLOW_S)).card.status == "failed"
@@ -227,6 +230,5 @@ async def test_what_is_hidden_is_said_and_comes_back_while_the_ide_is_away(
         await ide.initialize()
         session = await ide.new_session(project, mcpServers=[server.entry("nothing")])
         said = (await ide.prompt(session, "/tools")).text
-    why = "searches the IDE's index and text that is not saved yet"
-    assert f"- `search_text` : {NAME}__search_in_files_by_regex does the same and {why}" in said
+    assert f"- `search_text` : {NAME}__search_in_files_by_regex does the same and {WHY}" in said
     assert f"- `{NAME}__execute_terminal_command` : Punie's run_command does the same" in said

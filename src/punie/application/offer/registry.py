@@ -142,7 +142,7 @@ class ToolRegistry:
     def catalog(self) -> ToolCatalog:
         """The enabled tools, which the model is offered; the same object until something changes."""
         if self._catalog is None:
-            missing = tuple((left.tool.name, left.reason) for left in self.left_out)
+            missing = tuple((left.tool.name, left.reason) for left in self.left_out if left.twin)
             self._catalog = ToolCatalog((tool for tool in self.tools if self.is_enabled(tool.name)), left_out=missing)
         return self._catalog
 

@@ -57,6 +57,8 @@ async def list_tools(invocation: Invocation) -> Outcome:
     lines = [_line(tool) for tool in found[:LINES_LIMIT]]
     if len(found) > LINES_LIMIT:
         lines.append(f"- ... and {len(found) - LINES_LIMIT} more; `/tools` with a word finds them.")
+    if catalog.left_out and not invocation.arguments:
+        lines += ["", "Not offered:", "", *(f"- `{name}`: {why}" for name, why in catalog.left_out)]
     return Answered("\n".join(lines))
 
 

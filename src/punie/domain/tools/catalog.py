@@ -51,7 +51,7 @@ class ToolCatalog:
 
     `notes` is text for the model beside the tools: it goes with the instructions of the request that offers them. An
     engine whose provider searches tools may send `searchable` instead, where there is one. `left_out` are the names of
-    tools that the session does not offer, with reasons in words for a person.
+    tools whose purpose another tool has, with reasons in words for a person.
     """
 
     tools: tuple[ToolDescriptor, ...] = field(default=(), converter=_first_of_each_name)
