@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pytest_mock import MockerFixture
 
 from punie.application.offer.bridged import OtherParties
 from punie.application.offer.foreign_results import as_described
 from punie.application.offer.profiles import Profile, ResultForm, Trust, read_profiles
+from punie.application.servers.registry import ServerRegistry
 from punie.bootstrap.settings.settings import load_settings
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import Facts, PermissionRequest, Policy
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Mode, Verdict
+from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult, ToolSource
 from punie.domain.values.json_value import freeze_object
@@ -48,6 +51,19 @@ def test_only_the_clients_own_ide_is_believed_by_the_profiles_that_come_with_pun
 ) -> None:
     tool = OtherParties(tool_profiles()).known(served("get_project_modules", server), trust)
     assert verdict(tool) is expected
+
+
+def test_only_an_entry_of_the_client_is_its_ides_server(mocker: MockerFixture) -> None:
+    along = {"projectPath": "/srv"}
+    configs = (
+        ServerConfig("theirs", None, ServerOrigin.PROJECT, sent_along=along),
+        ServerConfig("mine", None, ServerOrigin.USER, sent_along=along),
+        ServerConfig("passed", None, ServerOrigin.CLIENT),
+        ServerConfig("ide", None, ServerOrigin.CLIENT, sent_along=along),
+    )
+    registry = ServerRegistry(configs, mocker.Mock(), mocker.Mock())
+    found = [registry.trust(config.name) for config in configs]
+    assert found == [Trust.PROJECT, Trust.NAMED, Trust.NAMED, Trust.IDE]
 
 
 def test_a_projects_server_gets_no_row_not_even_a_users() -> None:
@@ -87,8 +103,8 @@ def test_a_row_says_nothing_of_arguments_that_it_does_not_know(
 
 
 def test_a_tool_that_says_that_it_destroys_is_not_believed_to_read() -> None:
-    told = {"annotations": {"destructiveHint": True}}
-    assert verdict(OtherParties(tool_profiles()).known(served("get_repositories", **told), Trust.IDE)) is Verdict.DENY
+    tool = served("get_repositories", annotations={"destructiveHint": True})
+    assert verdict(OtherParties(tool_profiles()).known(tool, Trust.IDE)) is Verdict.DENY
 
 
 def test_every_row_that_comes_with_punie_is_complete() -> None:

@@ -274,20 +274,16 @@ def _reason(tool: ToolDescriptor, column: Column, verdict: Verdict, mode: Mode) 
     return f"{does}, and the mode {mode.value} lets nothing run that does more than look"
 
 
-def _said_by(tool: ToolDescriptor) -> str:
-    return "profile" if tool.profiled else "kind"
-
-
 def _does(tool: ToolDescriptor, column: Column) -> str:
     if tool.requires_permission:
         return f"{tool.name} says that it requires permission"
     built_in = tool.source is ToolSource.BUILT_IN
     if tool.source is ToolSource.PIPELINE:
         return f"{tool.name} only makes calls that are decided one by one"
+    if column is Column.READ and built_in:
+        return f"{tool.name} has no effect outside the session"
     if column is Column.READ:
-        return f"{tool.name} " + (
-            "has no effect outside the session" if built_in else f"only reads, as its {_said_by(tool)} says"
-        )
+        return f"{tool.name} only reads, as its {'profile' if tool.profiled else 'kind'} says"
     if column is Column.EDIT or built_in:
         return f"{tool.name} {_EFFECTS.get(tool.kind, 'has an effect')}"
     return f"{tool.name} is served by the {tool.source.value} and may have effects"
