@@ -16,7 +16,8 @@ from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 pytestmark = pytest.mark.requirement("INTERFACES-1")
 
 NAMES = {
-    "python", "punie", "your settings", "project settings", "variables", "credentials", "model", "jetbrains", "zed",
+    "python", "punie", "your settings", "project settings", "variables", "credentials", "model", "model tool",
+    "jetbrains", "zed", "ide tool",
     "wsl", "servers", "pipelines", "state", "database", "log", "git", "sandbox", "ripgrep", "extras", "acp",
 }  # fmt: skip
 
@@ -124,7 +125,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("words", "expected"),
     [
         (("punie", "doc"), {"doctor"}),
-        (("punie", "doctor", "--"), {"--help", "--json", "--cwd", "--offline"}),
+        (("punie", "doctor", "--"), {"--help", "--json", "--cwd", "--offline", "--call-tool"}),
         (("punie", "config", ""), {"show", "explain"}),
         (("punie", "acp", "--mode", ""), {"read-only", "ask", "accept-edits", "auto"}),
         (("punie", "completion", "z"), {"zsh"}),

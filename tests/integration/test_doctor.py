@@ -7,12 +7,13 @@ import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.adapters.storage.database import MIGRATIONS, open_database
 from punie.bootstrap.settings.settings import trace_settings
@@ -25,11 +26,13 @@ from punie.commands.doctor import machine as doctor_ides
 from punie.commands.doctor import machine as doctor_machine
 from punie.commands.doctor import state as doctor_settings
 from punie.commands.doctor import state as doctor_state
+from punie.commands.doctor import tool_calls
 from punie.commands.doctor.examination import Case, Check, Examination, Probe
 from punie.commands.setup.ides import JETBRAINS, ZED
 from punie.domain.errors import SettingsError
+from tests.e2e.jetbrains_ide import IdeServer
 from tests.fakes.mcp_servers import stdlib_server
-from tests.stub_openai import Failure, Reply, StubOpenAI
+from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-1")]
 
@@ -306,6 +309,45 @@ def test_a_file_of_an_ide_that_is_broken_fails_and_stays_as_it_is(machine: Machi
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     failed(IDE_LOOK(machine.case()), str(file))
     assert file.read_bytes() == text.encode("utf-8", "surrogatepass")
+
+
+@pytest.fixture
+def ide(machine: Machine, tmp_path: Path) -> Iterator[IdeServer]:
+    server = IdeServer(machine.project, tmp_path / "notes")
+    server.start()
+    machine.environ["IJ_MCP_SERVER_PORT"] = str(server.port)
+    yield server
+    server.stop()
+
+
+async def test_one_tool_of_the_ide_is_called_and_only_read(machine: Machine, ide: IdeServer, tmp_path: Path):
+    with anyio.fail_after(30):
+        well(await tool_calls.ide_tool(machine.case()), "get_all_open_file_paths, one of", "answered in")
+        assert ide.calls == [{"projectPath": str(machine.project)}]
+        machine.project = tmp_path
+        failed(await tool_calls.ide_tool(machine.case()), "target project", "--cwd")
+        ide.stop()
+        well(await tool_calls.ide_tool(machine.case()), "no JetBrains IDE serves tools", "Enable MCP Server")
+    well(await tool_calls.ide_tool(machine.case(offline=True)), "--offline")
+    assert not (machine.punie / "state").exists()
+
+
+async def test_the_model_calls_one_tool_only_where_that_is_asked_for(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    well(await tool_calls.model_tool(evolve(machine.case(), call_tool=True)), "no model")
+    with StubOpenAI(
+        [Reply(calls=[Call("read_file", {"path": "word.txt"})]), Reply(text=["marigold"]), Reply(text=["no idea"])]
+    ) as stub:
+        machine.settings(MODEL)
+        for name, value in stub.environment().items():
+            monkeypatch.setenv(name, value)
+            machine.environ[name] = value
+        well(await tool_calls.model_tool(machine.case()), "--call-tool")
+        assert stub.requests == []
+        check = well(await tool_calls.model_tool(evolve(machine.case(), call_tool=True)), "read_file", "2 requests")
+        assert "price" in check.detail
+        assert "marigold" in str(stub.requests[1].body)
+        failed(await tool_calls.model_tool(evolve(machine.case(), call_tool=True)), "no tool at all", "setup model")
+    assert stub.environment()["OPENAI_API_KEY"] not in check.detail
 
 
 # -- MCP servers -------------------------------------------------------------------------------------------------------

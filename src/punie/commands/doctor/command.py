@@ -13,3 +13,4 @@ def add(commands: Commands) -> None:
     add_json(doctor)
     add_cwd(doctor)
     doctor.add_argument("--offline", action="store_true", help="ask nobody over a network: no model, no HTTP server")
+    doctor.add_argument("--call-tool", action="store_true", help="let the model call one tool: two requests")

@@ -90,7 +90,7 @@ class Case:
     """The input of the checks: this machine, as a session in `cwd` (absolute) would find it.
 
     `traced` is None where the settings do not load; `trouble` is then the error, unless the checks of the files report
-    it. `offline`: no request over a network is allowed.
+    it. `offline`: no request over a network is allowed. `call_tool`: the model may be asked to call a tool.
     """
 
     environ: Mapping[str, str]
@@ -99,6 +99,7 @@ class Case:
     log: logging.Logger
     traced: Traced | None
     trouble: Exception | None = None
+    call_tool: bool = False
 
 
 Look: TypeAlias = Callable[[Case], Awaitable[Sequence[Check]]]

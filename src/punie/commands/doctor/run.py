@@ -12,7 +12,7 @@ import anyio
 from attrs import define
 
 from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
-from punie.commands.doctor import connections, machine, state
+from punie.commands.doctor import connections, machine, state, tool_calls
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
 from punie.commands.running import Exit, directory_of, start_logging, told, unless_interrupted, waiting
 from punie.commands.setup.ides import IDES
@@ -28,7 +28,9 @@ PROBES: Sequence[Probe] = (
     on_disk("variables", state.variables),
     on_disk("credentials", state.credentials),
     Probe("model", connections.model, connections.MODEL_LIMIT_S),
+    Probe("model tool", tool_calls.model_tool, tool_calls.MODEL_CALL_S + 20),
     *(on_disk(ide.key, machine.entry_in(ide)) for ide in IDES),
+    Probe("ide tool", tool_calls.ide_tool, tool_calls.IDE_S + 5),
     on_disk("wsl", machine.wsl),
     Probe("servers", connections.servers, connections.SERVERS_LIMIT_S),
     on_disk("pipelines", connections.pipelines),
@@ -57,6 +59,7 @@ class DoctorMode:
     page: Page
     watched: bool = False
     probes: Sequence[Probe] = PROBES
+    call_tool: bool = False
 
     async def run(self) -> int:
         """Run all checks, side by side; returns the exit code."""
@@ -64,7 +67,7 @@ class DoctorMode:
 
     async def _examine(self) -> int:
         traced, trouble = await self._traced()
-        case = Case(self.environ, self.cwd, self.offline, self.log, traced, trouble)
+        case = Case(self.environ, self.cwd, self.offline, self.log, traced, trouble, self.call_tool)
 
         def show(check: Check) -> None:
             if not self.as_json:
@@ -87,11 +90,12 @@ class DoctorMode:
         return traced, None if isinstance(error, SettingsError) else error
 
 
-def run_doctor(*, as_json: bool, cwd: str, offline: bool) -> int:
+def run_doctor(*, as_json: bool, cwd: str, offline: bool, call_tool: bool) -> int:
     """Run `punie doctor`; returns the exit code."""
     environ, directory = dict(os.environ), str(directory_of(cwd))
     watched = sys.stderr.isatty() and environ.get("TERM") != "dumb"
-    mode = DoctorMode(environ, directory, as_json, offline, _quiet_log(environ), _page(environ), watched)
+    log, page = _quiet_log(environ), _page(environ)
+    mode = DoctorMode(environ, directory, as_json, offline, log, page, watched, call_tool=call_tool)
     return anyio.run(mode.run)
 
 

@@ -128,6 +128,11 @@ def sensitive_change(path: str) -> Finding | None:
     return None
 
 
+def outside(path: str) -> str:
+    """The reason of a finding about a path that is not in the session's directories."""
+    return "no path holds a NUL character" if "\0" in path else f"{path} is outside the session's directories"
+
+
 def secret_finding(path: str) -> Finding:
     """The question about a secret."""
     return Finding(Verdict.ASK, SECRETS_RULE, f"{path} may hold secrets")
@@ -171,7 +176,7 @@ def _read_finding(use: PathUse) -> Finding | None:
     where = use.where
     if where is None or where.inside or where.path in READABLE_FILES or is_inside(where.path, READABLE_FOLDERS):
         return None
-    return Finding(Verdict.ASK, ROOTS_RULE, f"{where.path} is outside the session's directories")
+    return Finding(Verdict.ASK, ROOTS_RULE, outside(where.path))
 
 
 def _secret(use: PathUse) -> bool:

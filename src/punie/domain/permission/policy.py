@@ -30,6 +30,7 @@ from punie.domain.permission.path_findings import (
     OWN_FILES_RULE,
     ROOTS_RULE,
     named_by,
+    outside,
     own_file,
     private_finding,
     use_finding,
@@ -97,7 +98,7 @@ class _Call:
         uses = tuple(self._uses())
         for where, _, stays in uses:
             if stays and not where.inside:
-                return Finding(Verdict.DENY, ROOTS_RULE, f"{where.path} is outside the session's directories")
+                return Finding(Verdict.DENY, ROOTS_RULE, outside(where.path))
         for where, changes, _ in uses:
             if changes and own_file(where.path, self.policy):
                 return Finding(Verdict.DENY, OWN_FILES_RULE, f"{where.path} belongs to Punie's own settings and state")
