@@ -19,6 +19,7 @@ COMMANDS = (
     "serve",
     "ask",
     "demo",
+    "ide",
     "usage",
     "tools",
     "pipelines",

@@ -57,7 +57,7 @@ class ReferenceIde:
             "terminal": self.terminals is not None,
         }
         if self.shelf is not None:
-            advertised["_meta"] = {"punie.dev": {"discoverTools": {"version": 1}}}
+            advertised["_meta"] = {"punie.dev": {"discoverTools": self.shelf.version}}
         return advertised
 
     async def initialize(self) -> InitializeResult:
@@ -135,7 +135,7 @@ async def connect_ide(
     *,
     workspace: Workspace | None = None,
     terminals: Terminals | None = None,
-    tools: Sequence[IdeTool] | None = None,
+    tools: Sequence[IdeTool] | ToolShelf | None = None,
     extends: bool = False,
     decide: Decide = reject,
     observe: Observe | None = None,
@@ -143,10 +143,12 @@ async def connect_ide(
 ) -> AsyncGenerator[ReferenceIde]:
     """An IDE on that transport, initialized; with `tools` None it does not have the discovery extension.
 
+    A `ToolShelf` in place of the list can declare version 1.1 of the extension.
+
     Raises `AgentGone` where the agent ends or speaks another version, `RpcError` where it refuses.
     """
     connection = Connection(transport, log=LOG)
-    shelf = None if tools is None else ToolShelf(tools, extends=extends)
+    shelf = tools if tools is None or isinstance(tools, ToolShelf) else ToolShelf(tools, extends=extends)
     async with flat_task_group() as tasks:
         ide = ReferenceIde(connection, tasks, workspace, terminals, shelf, decide, observe, describe_end)
         files, programs = workspace is not None, terminals is not None

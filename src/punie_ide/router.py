@@ -23,7 +23,7 @@ from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, METHO
 from punie.mechanics.jsonrpc.in_flight import Router
 from punie_ide.events import ToolsListed, ToolUsed
 from punie_ide.session import IdeSession
-from punie_ide.tools import ToolAnswer, ToolContext, ToolShelf
+from punie_ide.tools import IdeTool, ToolAnswer, ToolContext, ToolShelf
 from punie_ide.wire import (
     CallParams,
     CreateParams,
@@ -40,6 +40,7 @@ from punie_ide.wire import (
 RESOURCE_NOT_FOUND = -32002
 DISCOVER = "_punie.dev/discover_tools"
 CALL = "_punie.dev/call_tool"
+PREVIEW = "_punie.dev/preview_tool"
 CHANGED = "_punie.dev/tools_changed"
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ class IdeRouter(Router):
                 "terminal/release": self._release,
             }
         if self.shelf is not None:
-            self._handlers |= {DISCOVER: self._discover, CALL: self._call}
+            self._handlers |= {DISCOVER: self._discover, CALL: self._call, PREVIEW: self._preview}
 
     # -- Router ----------------------------------------------------------------------------------------------------
 
@@ -168,16 +169,28 @@ class IdeRouter(Router):
     async def _call(self, raw: Raw) -> object:
         params = decode(raw, CallParams)
         session = self._session(params.session_id)
-        tool = _lent(self.shelf).get(params.name)
-        if tool is None:
-            raise RpcError(INVALID_PARAMS, f"this IDE has no tool named {params.name!r}")
-        context = ToolContext(session.id, params.tool_call_id, session.cwd, session.workspace, session.tools_terminals)
+        tool, context = self._tool(params)
         try:
             answer = ToolAnswer.of(await tool.handler(params.arguments, context))
         except ToldToModel as refusal:
             answer = ToolAnswer(str(refusal), is_error=True)
         session.record(ToolUsed(params.tool_call_id, tool.name, params.arguments, answer.text, answer.is_error))
         return answer.encode()
+
+    async def _preview(self, raw: Raw) -> object:
+        params = decode(raw, CallParams)
+        tool, context = self._tool(params)
+        if tool.preview is None:
+            raise RpcError(INVALID_PARAMS, f"{tool.name} has no preview")
+        return (await tool.preview(params.arguments, context)).encode()
+
+    def _tool(self, params: CallParams) -> tuple[IdeTool, ToolContext]:
+        session = self._session(params.session_id)
+        tool = _lent(self.shelf).get(params.name)
+        if tool is None:
+            raise RpcError(INVALID_PARAMS, f"this IDE has no tool named {params.name!r}")
+        workspace, terminals = session.workspace, session.tools_terminals
+        return tool, ToolContext(session.id, params.tool_call_id, session.cwd, workspace, terminals)
 
     def _session(self, session_id: str) -> IdeSession:
         if (session := self.find(session_id)) is None:

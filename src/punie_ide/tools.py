@@ -8,7 +8,17 @@ from typing import Any, TypeAlias, cast
 
 from attrs import field, frozen
 
-from punie.api import EMPTY_OBJECT, NAME_PATTERN, JsonObject, Terminals, ToolKind, Workspace, freeze_object, thaw_object
+from punie.api import (
+    EMPTY_OBJECT,
+    NAME_PATTERN,
+    Diff,
+    JsonObject,
+    Terminals,
+    ToolKind,
+    Workspace,
+    freeze_object,
+    thaw_object,
+)
 
 PAGE_SIZE = 50
 """Entries of one answer; a longer catalogue is sent in pages."""
@@ -27,11 +37,16 @@ class ToolContext:
 
 @frozen
 class ToolAnswer:
-    """The result of a tool: text for the model, and optionally the same as JSON for programs."""
+    """The result of a tool: text for the model, and optionally the same as JSON for programs.
+
+    `shown` are changes for the card, `locations` the paths that a client may follow (version 1.1 of the extension).
+    """
 
     text: str
     structured: Mapping[str, Any] | None = None
     is_error: bool = False
+    shown: tuple[Diff, ...] = ()
+    locations: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, value: object) -> ToolAnswer:
@@ -47,10 +62,36 @@ class ToolAnswer:
 
     def encode(self) -> dict[str, Any]:
         """The result of `_punie.dev/call_tool`."""
-        result: dict[str, Any] = {"content": [{"type": "text", "text": self.text}], "isError": self.is_error}
+        content = [{"type": "text", "text": self.text}, *({"type": "diff"} | change for change in _changes(self.shown))]
+        result: dict[str, Any] = {"content": content, "isError": self.is_error}
+        if self.locations:
+            result["locations"] = [{"path": path} for path in self.locations]
         return result if self.structured is None else result | {"structuredContent": dict(self.structured)}
 
 
+@frozen
+class ToolPreview:
+    """What a call would do, computed without any effect (version 1.1 of the extension)."""
+
+    shown: tuple[Diff, ...] = ()
+    locations: tuple[str, ...] = ()
+    text: str = ""
+
+    def encode(self) -> dict[str, Any]:
+        """The result of `_punie.dev/preview_tool`."""
+        said: dict[str, Any] = {"text": self.text} if self.text else {}
+        if self.shown:
+            said["diff"] = _changes(self.shown)
+        if self.locations:
+            said["locations"] = [{"path": path} for path in self.locations]
+        return said
+
+
+def _changes(diffs: tuple[Diff, ...]) -> list[dict[str, Any]]:
+    return [{"path": diff.path, "oldText": diff.old_text, "newText": diff.new_text} for diff in diffs]
+
+
+Previewer: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable[ToolPreview]]
 Handler: TypeAlias = Callable[[dict[str, Any], ToolContext], Awaitable["ToolAnswer | str | dict[str, Any]"]]
 
 
@@ -65,6 +106,7 @@ class IdeTool:
 
     The handler gets the arguments as plain JSON, already checked by the agent against `input_schema`, and a context. A
     `ToldToModel` error of the handler is read by the model; any other exception is answered as an internal error.
+    `examples` are arguments of calls that are safe to try; `preview` tells what a call would do, before the question.
     """
 
     name: str = field(validator=_check_name)
@@ -76,6 +118,9 @@ class IdeTool:
     requires_permission: bool = False
     categories: tuple[str, ...] = field(default=(), converter=tuple)
     annotations: JsonObject = field(default=EMPTY_OBJECT, converter=freeze_object)
+    examples: tuple[Mapping[str, Any], ...] = field(default=(), converter=tuple)
+    estimated_time_ms: int | None = None
+    preview: Previewer | None = None
 
     def encode(self) -> dict[str, Any]:
         """The catalogue entry."""
@@ -89,14 +134,24 @@ class IdeTool:
             entry["categories"] = list(self.categories)
         if self.annotations:
             entry["annotations"] = thaw_object(self.annotations)
+        if self.examples:
+            entry["examples"] = [{"arguments": dict(example)} for example in self.examples]
+        if self.estimated_time_ms is not None:
+            entry["estimatedTimeMs"] = self.estimated_time_ms
+        if self.preview is not None:
+            entry["preview"] = True
         return entry
 
 
 class ToolShelf:
-    """The tools that the IDE offers now, in order; lives as long as the IDE."""
+    """The tools that the IDE offers now, in order; lives as long as the IDE.
 
-    def __init__(self, tools: Iterable[IdeTool] = (), *, extends: bool = False) -> None:
+    `minor` 1 declares version 1.1 of the extension: previews, and locations and changes in results.
+    """
+
+    def __init__(self, tools: Iterable[IdeTool] = (), *, extends: bool = False, minor: int = 0) -> None:
         self.extends = extends
+        self.version = {"version": 1, "minor": minor} if minor else {"version": 1}
         self._tools: dict[str, IdeTool] = {}
         self.replace(tools)
 

@@ -1,0 +1,1 @@
+"""`punie ide`: for authors of IDEs and their plug-ins."""

@@ -1,0 +1,208 @@
+"""The kit's agent: a prompt runs the checks, which the chat shows one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias, cast
+
+import anyio
+import msgspec
+from attrs import define, field
+from msgspec import Raw
+
+from punie.api import __version__, one_line
+from punie.mechanics.jsonrpc.connection import Connection, Transport
+from punie.mechanics.jsonrpc.envelope import RequestId
+from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from punie.mechanics.jsonrpc.in_flight import Router
+from punie_ide.check.calling import calls, cancel, previews, results
+from punie_ide.check.declared import discovery, handshake, read_catalogue, schemas, session
+from punie_ide.check.machine import files, terminals, truncation, unsaved_buffer
+from punie_ide.check.peer import EXTENSION, Client, Patience, Schemas, members
+from punie_ide.check.people import MAX_CHANGES, diffs, permission_options, tools_changed
+from punie_ide.check.report import CheckStopped, Findings, encode_report
+from punie_ide.check.tap import Tap
+from punie_ide.router import CHANGED
+
+MAX_SESSIONS = 16
+UNKNOWN_SESSION = -32002
+
+Check: TypeAlias = Callable[[Client, Findings], Awaitable[None]]
+Save: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+async def wire(client: Client, found: Findings) -> None:
+    """The lines that the client sent so far."""
+    found.faults.extend(client.tap.faults)
+    found.note(f"{len(client.tap.answers)} answers.")
+
+
+CHECKS: Mapping[str, Check] = {
+    "handshake": handshake,
+    "session": session,
+    "discovery": discovery,
+    "schemas": schemas,
+    "calls": calls,
+    "results": results,
+    "cancel": cancel,
+    "previews": previews,
+    "files": files,
+    "terminals": terminals,
+    "truncation": truncation,
+    "permission_options": permission_options,
+    "diffs": diffs,
+    "unsaved_buffer": unsaved_buffer,
+    "tools_changed": tools_changed,
+    "wire": wire,
+}
+"""The checks by their names, in their order. The last ones need a person, who may skip them."""
+
+WITH_PERSON = frozenset({"permission_options", "diffs", "unsaved_buffer", "tools_changed"})
+
+
+@define(eq=False)
+class CheckAgent(Router):
+    """The agent of one connection, which ends with it. `save` gets the report of each prompt."""
+
+    transport: Transport
+    schemas: Schemas
+    save: Save | None = None
+    patience: Patience = field(factory=Patience)
+    log: logging.Logger = field(factory=lambda: logging.getLogger("punie.ide_check"))
+    connection: Connection = field(init=False)
+    _tap: Tap = field(init=False)
+    _declared: dict[str, Any] | None = field(default=None, init=False)
+    _sessions: dict[str, Client] = field(factory=dict[str, Client], init=False)
+    _prompts: dict[str, anyio.CancelScope] = field(factory=dict[str, anyio.CancelScope], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._tap = Tap(self.transport)
+        self.connection = Connection(self._tap, log=self.log)
+
+    async def run(self) -> None:
+        """Serve the client until it hangs up."""
+        await self.connection.run(self)
+
+    # -- Router ----------------------------------------------------------------------------------------------------
+
+    def request(self, method: str, params: Raw, request_id: RequestId) -> Awaitable[object]:
+        """Begin to serve a request."""
+        body = members(msgspec.json.decode(params))
+        match method:
+            case "initialize":
+                self._declared = body
+                return self._initialized()
+            case "authenticate" | "session/close":
+                return _empty()
+            case "session/new":
+                return self._open(body)
+            case "session/prompt":
+                return self._prompt(body)
+            case _:
+                raise RpcError(
+                    METHOD_NOT_FOUND, "This agent only checks its client; start a session and send a prompt."
+                )
+
+    def notification(self, method: str, params: Raw) -> None:
+        """Take a cancel, or a change of the tools; others are ignored."""
+        body = members(msgspec.json.decode(params))
+        named = str(body.get("sessionId"))
+        if method == "session/cancel" and (scope := self._prompts.get(named)) is not None:
+            scope.cancel()
+        elif method == CHANGED:
+            for client in self._sessions.values():
+                if len(client.changes) < MAX_CHANGES:
+                    client.changes.append(body)
+                client.changed.set()
+
+    def error(self, exc: BaseException) -> RpcError:
+        """The error answer for an exception of a handler."""
+        if isinstance(exc, RpcError):
+            return exc
+        self.log.error("the kit failed", exc_info=exc)
+        return RpcError(
+            INTERNAL_ERROR, f"The kit itself failed ({type(exc).__name__}); its log on stderr has the details."
+        )
+
+    # -- requests --------------------------------------------------------------------------------------------------
+
+    async def _initialized(self) -> object:
+        return {
+            "protocolVersion": 1,
+            "agentCapabilities": {"_meta": {EXTENSION: {"discoverTools": {"version": 1, "minor": 1}}}},
+            "agentInfo": {"name": "punie-ide-check", "title": "Punie's check of IDEs", "version": __version__},
+            "authMethods": [],
+        }
+
+    async def _open(self, body: dict[str, Any]) -> object:
+        if self._declared is None:
+            raise RpcError(INVALID_PARAMS, "Send initialize first.")
+        client = Client(self.connection, self._tap, self.schemas, self.patience, self._declared, body)
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        self._sessions[client.session_id] = client
+        if client.discovers:
+            client.entries, client.discovery_faults = await read_catalogue(client)
+        return {"sessionId": client.session_id}
+
+    async def _prompt(self, body: dict[str, Any]) -> object:
+        client = self._sessions.get(str(body.get("sessionId")))
+        if client is None:
+            raise RpcError(UNKNOWN_SESSION, "There is no such session.")
+        if client.session_id in self._prompts:
+            raise RpcError(INVALID_PARAMS, "The checks are running; wait for their end or cancel them.")
+        words = _words(body.get("prompt"))
+        chosen = [name for name in CHECKS if name in words] or list(CHECKS)
+        done: list[Findings] = []
+        scope = self._prompts[client.session_id] = anyio.CancelScope()
+        try:
+            with scope:
+                for name in chosen:
+                    done.append(await self._check(client, name))
+                    await client.say(done[-1].line())
+        finally:
+            self._prompts.pop(client.session_id, None)
+        report = encode_report(done)
+        if not scope.cancelled_caught:
+            await self._show(client, report)
+        meta = {EXTENSION: {"check": report}}
+        return {"stopReason": "cancelled" if scope.cancelled_caught else "end_turn", "_meta": meta}
+
+    async def _check(self, client: Client, name: str) -> Findings:
+        found, patience = Findings(name), client.patience
+        limit = patience.check_s + (2 * patience.person_s if name in WITH_PERSON else 0)
+        with anyio.move_on_after(limit) as bound:
+            try:
+                await CHECKS[name](client, found)
+            except CheckStopped as stopped:
+                found.require(False, str(stopped))
+            except RpcError as error:
+                found.require(False, f"A request was answered with error {error.code}: {one_line(error.message, 200)}.")
+            except msgspec.DecodeError:
+                found.require(False, "An answer could not be read as JSON.")
+        found.require(
+            not bound.cancelled_caught, f"The check was not done within {limit:g} s; the client answers too slowly."
+        )
+        return found
+
+    async def _show(self, client: Client, report: dict[str, Any]) -> None:
+        failed = [row["name"] for row in report["checks"] if not row["ok"]]
+        end = f"{len(failed)} checks failed: {', '.join(failed)}." if failed else "No check failed."
+        shown = msgspec.json.format(msgspec.json.encode(report)).decode()
+        again = "To run some of them again, send their names."
+        if self.save is not None:
+            try:
+                await self.save(report)
+            except OSError as error:
+                again = f"The report could not be written ({error.strerror}); choose another --report. {again}"
+        await client.say(f"\n{end} {again}\n\n```json\n{shown}\n```\n")
+
+
+async def _empty() -> object:
+    return {}
+
+
+def _words(prompt: Any) -> set[str]:
+    blocks = cast("list[Any]", prompt) if isinstance(prompt, list) else []
+    return {word.strip(",.") for block in blocks for word in str(members(block).get("text", "")).split()}

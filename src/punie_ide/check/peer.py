@@ -1,0 +1,191 @@
+"""The client as the checks see it: bounded requests, what it declared, and questions to its person."""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+import anyio
+import msgspec
+from attrs import define, field, frozen
+from msgspec import Raw
+
+from punie.api import JsonObject, one_line
+from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.jsonrpc.errors import ConnectionClosed, RpcError
+from punie_ide.check.report import stop
+from punie_ide.check.tap import Tap
+
+EXTENSION = "punie.dev"
+
+
+class Schemas(Protocol):
+    """Compiles JSON Schemas and checks values against them."""
+
+    def schema_problem(self, schema: JsonObject) -> str | None:
+        """Why the schema cannot be used, or None."""
+        ...
+
+    def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+        """Where the arguments do not fit the schema."""
+        ...
+
+
+@frozen
+class Patience:
+    """How long the kit waits, in seconds: for an answer, for all pages of a catalogue, for a person, for one check."""
+
+    answer_s: float = 5.0
+    discovery_s: float = 2.0
+    person_s: float = 300.0
+    check_s: float = 60.0
+
+
+@define(eq=False)
+class Client:
+    """One session of the client that is checked; `declared` are the parameters of its `initialize`.
+
+    `opened` are those of `session/new`. `results` are the calls that the check of calls made. `changes` are the
+    notifications that the tools changed, their parameters as sent.
+    """
+
+    connection: Connection
+    tap: Tap
+    schemas: Schemas
+    patience: Patience
+    declared: dict[str, Any]
+    opened: dict[str, Any]
+    session_id: str = field(factory=lambda: f"ide-check-{secrets.token_hex(4)}")
+    entries: list[Any] = field(factory=list[Any])
+    discovery_faults: list[str] = field(factory=list[str])
+    results: list[tuple[dict[str, Any], Any]] = field(factory=list[tuple[dict[str, Any], Any]])
+    changes: list[Any] = field(factory=list[Any])
+    changed: anyio.Event = field(factory=anyio.Event)
+    _asked: int = 0
+
+    @property
+    def cwd(self) -> str:
+        """The session's directory; empty where the client sent none."""
+        cwd = self.opened.get("cwd")
+        return cwd if isinstance(cwd, str) else ""
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """The declared capabilities; empty where they are not an object."""
+        return members(self.declared.get("clientCapabilities"))
+
+    @property
+    def extension(self) -> dict[str, Any]:
+        """What the client declared of the discovery extension; empty where it declared none."""
+        return members(members(members(self.capabilities.get("_meta")).get(EXTENSION)).get("discoverTools"))
+
+    @property
+    def discovers(self) -> bool:
+        """Whether the extension is declared as an agent reads it."""
+        return self.extension.get("version") == 1 and self.extension.get("version") is not True
+
+    @property
+    def minor(self) -> int:
+        """The minor version of the extension, 0 where none is declared."""
+        minor = self.extension.get("minor", 0)
+        return minor if type(minor) is int else 0
+
+    def has(self, *path: str) -> bool:
+        """Whether the capability is declared with `true`."""
+        value: Any = self.capabilities
+        for key in path:
+            value = members(value).get(key)
+        return value is True
+
+    def file(self, suffix: str) -> str:
+        """The path of a new file in the session's directory."""
+        return posixpath.join(self.cwd, f"punie-ide-check-{secrets.token_hex(4)}{suffix}")
+
+    async def ask(self, method: str, limit_s: float | None = None, /, **params: Any) -> Any:
+        """The result of a request. Raises `RpcError` for an error, `CheckStopped` where there is no answer in time."""
+        limit = self.patience.answer_s if limit_s is None else limit_s
+        raw: Raw | None = None
+        with anyio.move_on_after(limit):
+            try:
+                raw = await self.connection.request(method, {"sessionId": self.session_id} | params)
+            except ConnectionClosed:
+                stop(f"The client closed the connection while {method} was open.")
+        if raw is None:
+            stop(f"{method} was not answered within {limit:g} s. Answer every request, also one that cannot be served.")
+        try:
+            return msgspec.json.decode(raw)
+        except RecursionError:
+            stop(f"The answer to {method} nests too deep to be read.")
+
+    async def ask_object(self, method: str, /, **params: Any) -> dict[str, Any]:
+        """As `ask`, for a result that has to be an object."""
+        result = await self.ask(method, **params)
+        return (
+            cast("dict[str, Any]", result)
+            if isinstance(result, dict)
+            else stop(f"The result of {method} is not an object.")
+        )
+
+    async def refuses(self, method: str, /, **params: Any) -> bool:
+        """Whether the client answers with an error, as it has to."""
+        try:
+            await self.ask(method, **params)
+        except RpcError:
+            return True
+        return False
+
+    async def say(self, text: str) -> None:
+        """Show a text in the chat."""
+        await self.update("agent_message_chunk", content={"type": "text", "text": text})
+
+    async def update(self, session_update: str, **fields: Any) -> None:
+        """Send a `session/update`."""
+        update = {"sessionUpdate": session_update, **fields}
+        await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
+
+    async def question(self, title: str, options: Sequence[tuple[str, str]], *content: dict[str, Any]) -> str | None:
+        """The name of the option that the person chose, None where the question was dismissed.
+
+        `options` are names and kinds. Raises `CheckStopped` where the answer has not the shape that ACP gives it.
+        """
+        self._asked += 1
+        call_id = f"question-{self._asked}"
+        card = {"toolCallId": call_id, "title": title, "kind": "other", "content": list(content)}
+        await self.update("tool_call", **card, status="pending")
+        offered = {f"option-{index}": name for index, (name, _) in enumerate(options)}
+        listed = [
+            {"optionId": option_id, "name": name, "kind": kind}
+            for option_id, (name, kind) in zip(offered, options, strict=True)
+        ]
+        method = "session/request_permission"
+        answer = await self.ask(method, self.patience.person_s, toolCall=card, options=listed)
+        await self.update("tool_call_update", toolCallId=call_id, status="completed")
+        outcome = members(members(answer).get("outcome"))
+        if outcome.get("outcome") == "cancelled":
+            return None
+        chosen = outcome.get("optionId")
+        if outcome.get("outcome") != "selected" or not isinstance(chosen, str):
+            stop(f'The result of {method} is {{"outcome": {{"outcome": "selected", "optionId": ...}}}} or "cancelled".')
+        if chosen not in offered:
+            stop(
+                f"{method} was answered with {one_line(chosen, 40)!r}, an option that was not offered. "
+                "Send the optionId of the chosen option as it came."
+            )
+        return offered[chosen]
+
+
+def members(value: Any) -> dict[str, Any]:
+    """The value as an object; empty for anything else."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def items(value: Any) -> list[Any]:
+    """The value as a list; empty for anything else."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def is_absolute(path: Any) -> bool:
+    """Whether it is an absolute path, of any system."""
+    return isinstance(path, str) and (path.startswith(("/", "\\\\")) or path[1:3] in {":\\", ":/"})

@@ -1,0 +1,77 @@
+"""The report of the kit: the findings of each check, as JSON and as the text that the chat shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from attrs import define, field
+
+from punie.api import one_line
+
+MAX_SAID = 6
+"""The faults of one check that its detail names; the others are counted."""
+
+MAX_CHARS = 400
+
+
+class CheckStopped(Exception):  # noqa: N818 - an end of the check, whose reason is a fault of the client
+    """A fault that leaves nothing more to check; the message says what happened and what to do."""
+
+
+@define
+class Findings:
+    """What one check found; lives as long as the report. A check without faults is `ok`, also where it was skipped."""
+
+    name: str
+    faults: list[str] = field(factory=list[str])
+    notes: list[str] = field(factory=list[str])
+    skipped: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether no fault was found."""
+        return not self.faults
+
+    @property
+    def detail(self) -> str:
+        """The faults, or else the notes, on one line."""
+        said = self.faults or self.notes
+        more = f"(and {len(said) - MAX_SAID} more)" if len(said) > MAX_SAID else ""
+        return " ".join(filter(None, (*(one_line(text, MAX_CHARS) for text in said[:MAX_SAID]), more)))
+
+    def require(self, holds: object, fault: str) -> bool:
+        """Add the fault unless `holds`; returns whether it holds."""
+        if not holds:
+            self.faults.append(fault)
+        return bool(holds)
+
+    def note(self, text: str) -> None:
+        """Add something worth knowing that is no fault."""
+        self.notes.append(text)
+
+    def skip(self, why: str) -> None:
+        """The check cannot be made; `why` names what it needs."""
+        self.skipped = True
+        self.notes.append(f"Skipped: {why}")
+
+    def encode(self) -> dict[str, Any]:
+        """The row of the JSON report."""
+        row: dict[str, Any] = {"name": self.name, "ok": self.ok, "detail": self.detail}
+        return row | {"skipped": True} if self.skipped and self.ok else row
+
+    def line(self) -> str:
+        """The row of the chat, as Markdown."""
+        word = "FAILED" if self.faults else "skipped" if self.skipped else "ok"
+        return f"- **{self.name}**: {word}. {self.detail}".rstrip() + "\n"
+
+
+def encode_report(findings: Iterable[Findings]) -> dict[str, Any]:
+    """The whole report: `{"ok", "checks": [{"name", "ok", "detail"}]}`."""
+    rows = [found.encode() for found in findings]
+    return {"ok": all(row["ok"] for row in rows), "checks": rows}
+
+
+def stop(text: str) -> NoReturn:
+    """End the check with this fault."""
+    raise CheckStopped(text)

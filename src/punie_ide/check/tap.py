@@ -1,0 +1,89 @@
+"""A transport that looks at every line of the client: each has to be JSON-RPC 2.0, and each request has one answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import msgspec
+from attrs import define, field
+
+from punie.api import one_line
+from punie.mechanics.jsonrpc.connection import Transport
+from punie.mechanics.jsonrpc.lines import Oversized
+
+MAX_FAULTS = 20
+
+
+@define(eq=False)
+class Tap(Transport):
+    """Passes lines on; lives as long as the connection. `faults` are the lines that break the protocol, a few of them.
+
+    `asked` are the ids and methods of the requests to the client, `answers` the last answer to each.
+    """
+
+    inner: Transport
+    asked: dict[Any, str] = field(factory=dict[Any, str], init=False)
+    answers: dict[Any, dict[str, Any]] = field(factory=dict[Any, "dict[str, Any]"], init=False)
+    faults: list[str] = field(factory=list[str], init=False)
+    last_id: Any = field(default=None, init=False)
+    _news: anyio.Event = field(factory=anyio.Event, init=False)
+
+    async def receive(self) -> bytes | bytearray | Oversized | None:
+        """The next line, after a look at it."""
+        line = await self.inner.receive()
+        if isinstance(line, Oversized):
+            self._fault(f"A line is longer than {line.limit_bytes} bytes. Cut results before they are sent.")
+        elif line is not None and line.strip():
+            self._look(line)
+        return line
+
+    async def send(self, data: bytes) -> None:
+        """Write the lines, and note the requests in them."""
+        for line in data.splitlines():
+            message = msgspec.json.decode(line)
+            if "method" in message and "id" in message:
+                self.last_id = message["id"]
+                self.asked[self.last_id] = message["method"]
+        await self.inner.send(data)
+
+    async def answered(self, request_id: Any) -> dict[str, Any]:
+        """The answer to a request, which may be awaited by nothing else; the caller sets a deadline."""
+        while request_id not in self.answers:
+            await self._news.wait()
+        return self.answers[request_id]
+
+    def _look(self, line: bytes | bytearray) -> None:
+        try:
+            message = msgspec.json.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return self._fault("A line is not JSON. Write one JSON object a line to the agent, and nothing else.")
+        if not isinstance(message, dict):
+            return self._fault("A line is not a JSON object. ACP has no batches.")
+        if message.get("jsonrpc") != "2.0":
+            self._fault('A message has no "jsonrpc": "2.0".')
+        if "method" not in message:
+            self._look_at_answer(message)
+        return None
+
+    def _look_at_answer(self, message: dict[str, Any]) -> None:
+        request_id = message.get("id")
+        method = self.asked.get(request_id) if isinstance(request_id, (int, str)) else None
+        if method is None:
+            return self._fault("An answer has an id that no request had. Answer with the id of the request, unchanged.")
+        if request_id in self.answers:
+            self._fault(f"{method} was answered twice. Send one answer, also to a request that was cancelled.")
+        if ("result" in message) == ("error" in message):
+            self._fault(f"The answer to {method} needs either result or error.")
+        error = message.get("error")
+        good = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        if "error" in message and not good:
+            self._fault(f"The error answer to {method} needs a whole number `code` and a text `message`.")
+        self.answers[request_id] = message
+        self._news.set()
+        self._news = anyio.Event()
+        return None
+
+    def _fault(self, text: str) -> None:
+        if text not in self.faults and len(self.faults) < MAX_FAULTS:
+            self.faults.append(one_line(text, 300))

@@ -1,0 +1,501 @@
+"""Reference IDEs with one fault each, planted in what they send or hear, and the check that has to find it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.workspace import LocalWorkspace
+from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.domain.values.content import Diff
+from punie.mechanics.jsonrpc.connection import Transport
+from punie.mechanics.jsonrpc.lines import Oversized
+from punie.mechanics.jsonrpc.stdio import FdTransport
+from punie.ports.workspace import Workspace
+from punie_ide.check.agent import CheckAgent
+from punie_ide.check.peer import Patience
+from punie_ide.permission import Question
+from punie_ide.reference import ReferenceIde, connect_ide
+from punie_ide.task_group import flat_task_group
+from punie_ide.tools import IdeTool, ToolAnswer, ToolContext, ToolPreview, ToolShelf
+
+Message = dict[str, Any]
+Alter = Callable[[str, Message, Message], Any]
+"""(method, message, parameters of the request that it answers) -> the message, None, a list of messages, or bytes."""
+
+DISCOVER, CALL, PREVIEW = (f"_punie.dev/{name}" for name in ("discover_tools", "call_tool", "preview_tool"))
+ASK, CHANGED = "session/request_permission", "_punie.dev/tools_changed"
+
+
+# -- the sound one -----------------------------------------------------------------------------------------------------
+
+
+@define
+class Buffers(Workspace):
+    """The files of an editor: `unsaved` texts are read in place of those on the disk."""
+
+    disk: Workspace
+    unsaved: dict[str, str] = field(factory=dict)
+
+    async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
+        return self.unsaved.get(path) or await self.disk.read_text(
+            path, line_1based=line_1based, limit_lines=limit_lines
+        )
+
+    async def write_text(self, path: str, content: str) -> None:
+        self.unsaved.pop(path, None)
+        await self.disk.write_text(path, content)
+
+
+async def _search(arguments: dict[str, Any], _context: ToolContext) -> ToolAnswer:
+    return ToolAnswer("app.py:1", {"hits": [arguments["text"]]}, locations=("/project/app.py",))
+
+
+async def _slow(_arguments: dict[str, Any], _context: ToolContext) -> str:
+    await anyio.sleep(60)
+    return "done"
+
+
+async def _recolour(_arguments: dict[str, Any], context: ToolContext) -> ToolAnswer:
+    return ToolAnswer("recoloured", shown=(_change(context, "red\n"),))
+
+
+async def _preview(_arguments: dict[str, Any], context: ToolContext) -> ToolPreview:
+    assert context.workspace is not None
+    change = _change(context, await context.workspace.read_text(f"{context.cwd}/app.py"))
+    return ToolPreview((change,), (change.path,), "red becomes green")
+
+
+def _change(context: ToolContext, old: str) -> Diff:
+    return Diff(f"{context.cwd}/app.py", old, "green\n")
+
+
+def _described(**properties: str) -> dict[str, Any]:
+    roles = {name: {"type": "string", "x-punie-role": role} for name, role in properties.items()}
+    return {"type": "object", "properties": roles, "required": list(properties)}
+
+
+TOOLS = (
+    IdeTool(
+        "find_text", _search, "Find a text.", "search", input_schema=_described(text="query"), examples=({"text": "a"},)
+    ),
+    IdeTool("index_project", _slow, "Index the project.", "read", estimated_time_ms=60_000),
+    IdeTool(
+        "recolour",
+        _recolour,
+        "Change the colour.",
+        "edit",
+        input_schema=_described(path="path:write"),
+        examples=({"path": "app.py"},),
+        preview=_preview,
+    ),
+)
+
+
+@define
+class Person:
+    """Does what the kit asks for."""
+
+    buffers: Buffers
+    ide: ReferenceIde | None = None
+
+    async def decide(self, question: Question) -> str | None:
+        named = {option.name: option.id for option in question.options}
+        if question.title.startswith("Choose the option "):
+            return named[question.title.removeprefix("Choose the option ").removesuffix(".")]
+        if question.title.startswith("Does this question show"):
+            return named["Yes" if question.diffs else "No"]
+        if question.title.startswith("Open "):
+            self.buffers.unsaved[question.title.split()[1].rstrip(",")] = "saved\nunsaved\n"
+        else:
+            assert self.ide is not None
+            await self.ide.set_tools(TOOLS[:2])
+        return named["Done"]
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class Fault:
+    """One planted fault; `says` alters what the IDE sends, `hears` what reaches it; `hangs` where an answer stays out."""
+
+    name: str
+    check: str
+    says: Alter | None = None
+    hears: Alter | None = None
+    hangs: bool = False
+
+
+@define(eq=False)
+class Broken(Transport):
+    """The IDE's end of the pipes, with the fault in it."""
+
+    inner: Transport
+    fault: Fault
+    asked: dict[Any, Message] = field(factory=dict)
+
+    async def receive(self) -> bytes | bytearray | Oversized | None:
+        while isinstance(line := await self.inner.receive(), (bytes, bytearray)):
+            message = json.loads(line)
+            if "id" in message and "method" in message:
+                self.asked[message["id"]] = message
+            heard = message
+            if self.fault.hears is not None and "method" in message:
+                heard = self.fault.hears(message["method"], message, message.get("params", {}))
+            if heard is not None:
+                return json.dumps(heard).encode()
+        return line
+
+    async def send(self, data: bytes) -> None:
+        for line in data.splitlines():
+            message = json.loads(line)
+            request = message if "method" in message else self.asked.get(message.get("id"), {})
+            said = message
+            if self.fault.says is not None:
+                said = self.fault.says(request.get("method", ""), message, request.get("params", {}))
+            for each in said if isinstance(said, list) else [said]:
+                if each is not None:
+                    await self.inner.send(each if isinstance(each, bytes) else json.dumps(each).encode() + b"\n")
+
+
+GONE = object()
+
+
+def answer(method: str, /, **changes: Any) -> Alter:
+    """The result of that method with other members; `GONE` takes one out, a function makes it from the old one."""
+
+    def alter(answered: str, message: Message, _params: Message) -> Message:
+        if answered == method and isinstance(message.get("result"), dict):
+            _change_members(message["result"], changes)
+        return message
+
+    return alter
+
+
+def _change_members(target: Message, changes: Mapping[str, Any]) -> None:
+    for key, value in changes.items():
+        if value is GONE:
+            target.pop(key, None)
+        else:
+            target[key] = value(target.get(key)) if callable(value) else value
+
+
+def entry(position: int = 0, /, **changes: Any) -> Alter:
+    """One entry of the catalogue with other members."""
+
+    def altered(tools: list[Message]) -> list[Message]:
+        if position < len(tools):
+            _change_members(tools[position], changes)
+        return tools
+
+    return answer(DISCOVER, tools=altered)
+
+
+def declared(**changes: Any) -> Alter:
+    """`initialize` with other parameters."""
+
+    def alter(method: str, message: Message, params: Message) -> Message:
+        if method == "initialize":
+            _change_members(params, changes)
+        return message
+
+    return alter
+
+
+def capability(**changes: Any) -> Alter:
+    def alter(method: str, message: Message, params: Message) -> Message:
+        if method == "initialize":
+            _change_members(params["clientCapabilities"], changes)
+        return message
+
+    return alter
+
+
+def extension(**version: Any) -> Alter:
+    return capability(_meta={"punie.dev": {"discoverTools": version}})
+
+
+def opened(**changes: Any) -> Alter:
+    def alter(method: str, message: Message, params: Message) -> Message:
+        if method == "session/new":
+            _change_members(params, changes)
+        return message
+
+    return alter
+
+
+def instead(method: str, result: Any = None, when: Callable[[Message], bool] | None = None) -> Alter:
+    """That result in place of an error, or of any answer that `when` chooses by its parameters."""
+
+    def alter(answered: str, message: Message, params: Message) -> Message:
+        if answered == method and (when(params) if when else "error" in message):
+            return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+        return message
+
+    return alter
+
+
+def silent(method: str) -> Alter:
+    return lambda named, message, _params: None if named == method else message
+
+
+def refused(method: str) -> Alter:
+    def alter(answered: str, message: Message, _params: Message) -> Message:
+        if answered == method:
+            return {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32603, "message": "broken"}}
+        return message
+
+    return alter
+
+
+def asked(method: str, /, **changes: Any) -> Alter:
+    """The parameters of a request as the IDE reads them wrongly."""
+
+    def alter(heard: str, message: Message, params: Message) -> Message:
+        if heard == method:
+            _change_members(params, changes)
+        return message
+
+    return alter
+
+
+def _never_the_same() -> Alter:
+    count = iter(range(10_000))
+    return entry(description=lambda _old: f"Description {next(count)}.")
+
+
+def _never_ending(named: str, message: Message, _params: Message) -> Message:
+    if named == DISCOVER and "result" in message:
+        message["result"]["nextCursor"] = "0"
+    return message
+
+
+def _frozen_catalogue() -> Alter:
+    first: list[Any] = []
+
+    def alter(named: str, message: Message, _params: Message) -> Message:
+        if named == DISCOVER and "result" in message:
+            first.append(message["result"])
+            message["result"] = first[0]
+        return message
+
+    return alter
+
+
+def _saves_by_itself(named: str, message: Message, params: Message) -> Message:
+    if named == "fs/read_text_file" and "unsaved" in str(message.get("result")):
+        Path(params["path"]).write_text(message["result"]["content"], encoding="utf-8")
+    return message
+
+
+def _joined_line(named: str, message: Message, params: Message) -> Message:
+    if named == "terminal/create" and params["command"] == "printf":
+        line = " ".join([params["command"], *params["args"]])
+        params |= {"command": "/bin/sh", "args": ["-c", line]}
+    return message
+
+
+def _wrong_error(named: str, message: Message, _params: Message) -> Message:
+    if named == CALL and message.get("error", {}).get("code") == -32800:
+        message["error"]["code"] = -32000
+    return message
+
+
+def _other_line(named: str, message: Message, _params: Message) -> Any:
+    return [b"Indexing the project...\n", message] if named == DISCOVER else message
+
+
+def _ended_with(status: Any) -> Alter:
+    return answer("terminal/wait_for_exit", exitCode=status)
+
+
+def _server(**members: Any) -> Alter:
+    return opened(mcpServers=[{"name": "idea", "command": "java", "args": [], "env": []} | members])
+
+
+NOT_OURS = "fs/read_text_file"
+TEXT_BLOCK = {"type": "text", "text": "x"}
+
+FAULTS = (
+    Fault("a version in quotes", "handshake", declared(protocolVersion="1")),
+    Fault("a client without a name", "handshake", declared(clientInfo={"version": "1"})),
+    Fault("a terminal of the wrong type", "handshake", capability(terminal="yes")),
+    Fault("the extension's version in quotes", "handshake", extension(version="1")),
+    Fault("a minor version in quotes", "handshake", extension(version=1, minor="1")),
+    Fault("a relative directory", "session", opened(cwd="project")),
+    Fault("a directory that is not there", "session", opened(cwd="/no/such/directory")),
+    Fault("no list of servers", "session", opened(mcpServers=GONE)),
+    Fault("a server without arguments", "session", _server(args="-jar")),
+    Fault("variables as an object", "session", _server(env={"A": "1"})),
+    Fault("discovery refused", "discovery", refused(DISCOVER)),
+    Fault("discovery never answered", "discovery", silent(DISCOVER), hangs=True),
+    Fault("tools as an object", "discovery", answer(DISCOVER, tools={})),
+    Fault("pages that never end", "discovery", _never_ending),
+    Fault("a cursor that is a number", "discovery", answer(DISCOVER, nextCursor=7)),
+    Fault("extends in quotes", "discovery", answer(DISCOVER, extends="yes")),
+    Fault("a catalogue that changes by itself", "discovery", _never_the_same()),
+    Fault("any cursor is taken", "discovery", hears=asked(DISCOVER, cursor=GONE)),
+    Fault("any session is served", "discovery", instead(DISCOVER, {"tools": []})),
+    Fault("a name with a dot", "schemas", entry(name="find.text")),
+    Fault("two tools of one name", "schemas", entry(1, name="find_text")),
+    Fault("a kind of its own", "schemas", entry(kind="inspection")),
+    Fault("no description", "schemas", entry(description=GONE)),
+    Fault(
+        "a schema that does not compile",
+        "schemas",
+        entry(inputSchema={"type": "object", "properties": {"a": {"type": "txt"}}}),
+    ),
+    Fault("a schema of a list", "schemas", entry(inputSchema={"type": "array"})),
+    Fault(
+        "a schema with a remote reference", "schemas", entry(inputSchema={"$ref": "https://example.com/schema.json"})
+    ),
+    Fault(
+        "a required property that is not there", "schemas", entry(inputSchema=lambda old: old | {"required": ["txet"]})
+    ),
+    Fault("an example that does not fit", "schemas", entry(examples=[{"arguments": {"text": 1}}])),
+    Fault(
+        "an unknown role",
+        "schemas",
+        entry(inputSchema={"type": "object", "properties": {"text": {"x-punie-role": "file"}}}),
+    ),
+    Fault("a preview without the minor version", "schemas", extension(version=1)),
+    Fault("a question in quotes", "schemas", entry(requiresPermission="no")),
+    Fault("unknown tools succeed", "calls", instead(CALL, {"content": [TEXT_BLOCK]})),
+    Fault("a tool that fails on its own example", "calls", answer(CALL, isError=True)),
+    Fault("failures as errors of the protocol", "calls", refused(CALL)),
+    Fault("a call that is never answered", "calls", silent(CALL), hangs=True),
+    Fault("content as a text", "results", answer(CALL, content="app.py:1")),
+    Fault("an unknown block", "results", answer(CALL, content=[{"type": "html", "html": "<p>"}])),
+    Fault("a text block without text", "results", answer(CALL, content=[{"type": "text"}])),
+    Fault("a result without content", "results", answer(CALL, content=[], structuredContent=GONE)),
+    Fault("a structured list", "results", answer(CALL, structuredContent=[1])),
+    Fault("a relative location", "results", answer(CALL, locations=[{"path": "app.py"}])),
+    Fault("lines that count from 0", "results", answer(CALL, locations=[{"path": "/app.py", "line": 0}])),
+    Fault(
+        "a promise of output that is not kept", "results", entry(outputSchema={"type": "object", "required": ["total"]})
+    ),
+    Fault("cancelling does nothing", "cancel", hears=silent("$/cancel_request"), hangs=True),
+    Fault("cancelling has an error of its own", "cancel", _wrong_error),
+    Fault("previews are not served", "previews", refused(PREVIEW)),
+    Fault("a preview that shows nothing", "previews", instead(PREVIEW, {}, lambda _params: True)),
+    Fault(
+        "a preview of another text",
+        "previews",
+        answer(PREVIEW, diff=lambda old: [change | {"oldText": "blue"} for change in old]),
+    ),
+    Fault(
+        "a preview with a relative path",
+        "previews",
+        answer(PREVIEW, diff=[{"path": "app.py", "oldText": None, "newText": ""}]),
+    ),
+    Fault("missing files are empty", "files", instead("fs/read_text_file", {"content": ""})),
+    Fault("line ends are changed", "files", answer("fs/read_text_file", content=lambda old: old.replace("\r\n", "\n"))),
+    Fault("the window of lines is ignored", "files", hears=asked("fs/read_text_file", line=GONE, limit=GONE)),
+    Fault("lines count from 0", "files", hears=asked("fs/read_text_file", line=lambda old: old and old + 1)),
+    Fault(
+        "a write that is not done",
+        "files",
+        instead("fs/write_text_file", {}),
+        hears=asked("fs/write_text_file", path="/no/file"),
+    ),
+    Fault("variables are dropped", "terminals", hears=asked("terminal/create", env=[])),
+    Fault("the directory is dropped", "terminals", hears=asked("terminal/create", cwd="/")),
+    Fault("arguments go through a shell", "terminals", hears=_joined_line),
+    Fault("exit codes are lost", "terminals", _ended_with(0)),
+    Fault("no status of an ended program", "terminals", answer("terminal/output", exitStatus=GONE)),
+    Fault("a terminal without an id", "terminals", answer("terminal/create", terminalId=GONE)),
+    Fault("killing does nothing", "terminals", instead("terminal/kill", {}), hears=silent("terminal/kill"), hangs=True),
+    Fault(
+        "released terminals still answer", "terminals", instead("terminal/output", {"output": "x", "truncated": False})
+    ),
+    Fault("no limit of output", "truncation", hears=asked("terminal/create", outputByteLimit=GONE)),
+    Fault("truncation is not told", "truncation", answer("terminal/output", truncated=False)),
+    Fault("the end is cut off", "truncation", answer("terminal/output", output=lambda old: old.replace("the-end", ""))),
+    Fault("characters are cut", "truncation", answer("terminal/output", output=lambda old: "\ufffd" + old[-900:])),
+    Fault(
+        "an option that was not offered",
+        "permission_options",
+        answer(ASK, outcome={"outcome": "selected", "optionId": "allow"}),
+    ),
+    Fault(
+        "the first option of a kind",
+        "permission_options",
+        answer(ASK, outcome={"outcome": "selected", "optionId": "option-0"}),
+    ),
+    Fault("an outcome of another form", "permission_options", answer(ASK, outcome="selected")),
+    Fault("questions are never answered", "permission_options", silent(ASK), hangs=True),
+    Fault("diffs are not shown", "diffs", hears=asked(ASK, toolCall=lambda card: card | {"content": []})),
+    Fault(
+        "the saved text is read",
+        "unsaved_buffer",
+        answer("fs/read_text_file", content=lambda old: old.replace("unsaved\n", "")),
+    ),
+    Fault("edits are saved at once", "unsaved_buffer", _saves_by_itself),
+    Fault("changes are not told", "tools_changed", silent(CHANGED), hangs=True),
+    Fault(
+        "changes of no session",
+        "tools_changed",
+        lambda named, message, _: message | {"params": {}} if named == CHANGED else message,
+    ),
+    Fault(
+        "a flood of changes",
+        "tools_changed",
+        lambda named, message, _: [message] * 500 if named == CHANGED else message,
+    ),
+    Fault("a change without a new list", "tools_changed", _frozen_catalogue()),
+    Fault("text between the messages", "wire", _other_line),
+    Fault(
+        "two answers to one request",
+        "wire",
+        lambda named, message, _: [message, message] if named == DISCOVER else message,
+    ),
+    Fault(
+        "answers without the version",
+        "wire",
+        lambda _named, message, _: (
+            {key: message[key] for key in message if key != "jsonrpc"} if "result" in message else message
+        ),
+    ),
+    Fault(
+        "an error without a code",
+        "wire",
+        lambda _named, message, _: message | {"error": {"message": "no"}} if "error" in message else message,
+    ),
+)
+"""The planted faults. Each has to be found by its check."""
+
+SOUND = Fault("none", "")
+
+
+@asynccontextmanager
+async def checked_ide(fault: Fault, project: Path, patience: Patience) -> AsyncIterator[ReferenceIde]:
+    """A reference IDE with that fault around a project, and the kit's agent as its agent, over pipes."""
+    (project / "app.py").write_text("red\n", encoding="utf-8")
+    agent_reads, ide_writes = os.pipe()
+    ide_reads, agent_writes = os.pipe()
+    buffers = Buffers(LocalWorkspace(LocalPathGuard((str(project),), str(project))))
+    person = Person(buffers)
+    agent = CheckAgent(FdTransport(agent_reads, agent_writes), JsonSchemaRsValidator(), patience=patience)
+    shelf = ToolShelf(TOOLS, minor=1)
+    try:
+        async with LocalTerminals() as terminals, flat_task_group() as tasks:
+            tasks.start_soon(agent.run)
+            transport = Broken(FdTransport(ide_reads, ide_writes), fault)
+            parts: Any = {"workspace": buffers, "terminals": terminals, "tools": shelf, "decide": person.decide}
+            async with connect_ide(transport, **parts) as ide:
+                person.ide = ide
+                yield ide
+            tasks.cancel_scope.cancel()
+    finally:
+        for descriptor in (agent_reads, ide_writes, ide_reads, agent_writes):
+            os.close(descriptor)
