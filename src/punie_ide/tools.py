@@ -71,7 +71,7 @@ class ToolAnswer:
 
 @frozen
 class ToolPreview:
-    """What a call would do, computed without any effect (version 1.1 of the extension)."""
+    """The effect that a call would have, computed without any effect (version 1.1 of the extension)."""
 
     shown: tuple[Diff, ...] = ()
     locations: tuple[str, ...] = ()

@@ -110,7 +110,8 @@ def _form_problems(client: Client, entry: dict[str, Any], result: Any) -> list[s
         wrong.faults.extend(_block_problems(client, members(block)))
     structured = answer.get("structuredContent")
     wrong.require(structured is None or isinstance(structured, dict), "structuredContent has to be an object.")
-    wrong.require(items(answer["content"]) or structured, "its result is empty. Say in a text what was done or found.")
+    filled = bool(items(answer["content"])) or bool(members(structured))
+    wrong.require(filled, "its result is empty. Say in a text what was done or found.")
     schema = entry.get("outputSchema")
     if isinstance(schema, dict) and not answer.get("isError"):
         wrong.faults.extend(_output_problems(client, members(schema), structured))
@@ -164,8 +165,9 @@ def _output_problems(client: Client, schema: dict[str, Any], structured: Any) ->
     if not isinstance(structured, dict):
         return ["its outputSchema promises structuredContent, which is missing."]
     try:
-        problem = client.schemas.schema_problem(freeze_object(schema))
-        wrong = (problem,) if problem else client.schemas.problems(freeze_object(schema), freeze_object(structured))
+        promised, given = freeze_object(schema), freeze_object(members(structured))
+        problem = client.schemas.schema_problem(promised)
+        wrong = (problem,) if problem else client.schemas.problems(promised, given)
     except NotJsonError as error:
         wrong = (str(error),)
     return [f"structuredContent does not fit its outputSchema: {'; '.join(wrong)}."] if wrong else []

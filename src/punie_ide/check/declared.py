@@ -177,7 +177,7 @@ async def schemas(client: Client, found: Findings) -> None:
 
 
 def _problems(client: Client, raw: Any) -> list[str]:
-    """What is wrong with an entry."""
+    """The faults of one entry."""
     if not isinstance(raw, dict):
         return ["it is not an object."]
     entry, wrong = members(raw), Findings("entry")

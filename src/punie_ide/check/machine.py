@@ -185,6 +185,7 @@ async def _create(client: Client, command: str, *args: str, **params: Any) -> st
 
 
 async def _output(client: Client, terminal_id: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
     for _ in range(20):  # a client may show the last of the output a moment after the program ended
         shown = await client.ask_object("terminal/output", terminalId=terminal_id)
         if not isinstance(shown.get("output"), str) or not isinstance(shown.get("truncated"), bool):

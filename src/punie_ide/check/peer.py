@@ -29,7 +29,7 @@ class Schemas(Protocol):
         ...
 
     def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
-        """Where the arguments do not fit the schema."""
+        """The places where the arguments do not fit the schema, in words."""
         ...
 
 
@@ -78,7 +78,7 @@ class Client:
 
     @property
     def extension(self) -> dict[str, Any]:
-        """What the client declared of the discovery extension; empty where it declared none."""
+        """The discovery extension as the client declared it; empty where it declared none."""
         return members(members(members(self.capabilities.get("_meta")).get(EXTENSION)).get("discoverTools"))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import msgspec
@@ -60,10 +60,11 @@ class Tap(Transport):
             return self._fault("A line is not JSON. Write one JSON object a line to the agent, and nothing else.")
         if not isinstance(message, dict):
             return self._fault("A line is not a JSON object. ACP has no batches.")
-        if message.get("jsonrpc") != "2.0":
+        said = cast("dict[str, Any]", message)
+        if said.get("jsonrpc") != "2.0":
             self._fault('A message has no "jsonrpc": "2.0".')
-        if "method" not in message:
-            self._look_at_answer(message)
+        if "method" not in said:
+            self._look_at_answer(said)
         return None
 
     def _look_at_answer(self, message: dict[str, Any]) -> None:
@@ -75,8 +76,8 @@ class Tap(Transport):
             self._fault(f"{method} was answered twice. Send one answer, also to a request that was cancelled.")
         if ("result" in message) == ("error" in message):
             self._fault(f"The answer to {method} needs either result or error.")
-        error = message.get("error")
-        good = isinstance(error, dict) and type(error.get("code")) is int and isinstance(error.get("message"), str)
+        error = cast("dict[str, Any]", message["error"]) if isinstance(message.get("error"), dict) else {}
+        good = type(error.get("code")) is int and isinstance(error.get("message"), str)
         if "error" in message and not good:
             self._fault(f"The error answer to {method} needs a whole number `code` and a text `message`.")
         self.answers[request_id] = message

@@ -127,7 +127,7 @@ class Person:
 
 @frozen
 class Fault:
-    """One planted fault; `says` alters what the IDE sends, `hears` what reaches it; `hangs` where an answer stays out."""
+    """One planted fault: `says` alters what the IDE sends, `hears` what reaches it; `hangs` where no answer comes."""
 
     name: str
     check: str
