@@ -21,7 +21,7 @@ class CheckStopped(Exception):  # noqa: N818 - an end of the check, whose reason
 
 @define
 class Findings:
-    """The findings of one check; lives as long as the report. A check without faults is `ok`, also where it was skipped."""
+    """The findings of one check; lives as long as the report. Without faults it is `ok`, also where it was skipped."""
 
     name: str
     faults: list[str] = field(factory=list[str])
