@@ -130,11 +130,10 @@ class Profile:
 
     def row(self, tool: str, server: str, trust: Trust) -> ToolRow | None:
         """The row of that tool of a server of that name, as far as it is believed; None where there is none."""
-        named = any(fnmatchcase(server.lower(), glob) for glob in self.servers)
+        row = None if trust is Trust.PROJECT else self.tools.get(tool)
         its_ide = self.ide and trust is Trust.IDE
-        if trust is Trust.PROJECT or tool not in self.tools or not (named or its_ide):
+        if row is None or not (its_ide or any(fnmatchcase(server.lower(), glob) for glob in self.servers)):
             return None
-        row = self.tools[tool]
         return row if its_ide or self.users else ToolRow(row.roles)
 
 

@@ -101,7 +101,8 @@ class SessionServers(Elsewhere):
         executor = ServerCalls(self.registry, info)
         tool, trust = described(info, along), self.registry.trust(info.server)
         row, others = self.others.row(tool, trust), self.others
-        explains = [one for one in listed if (one.server, one.name) == (info.server, row.before.tool)]
+        named = (info.server, row.before.tool)
+        explains = [one for one in listed if (one.server, one.name) == named] if row.before.tool else []
         before = ServerCalls(self.registry, explains[0]) if explains else None
         return ServerTool(
             others.known(tool, trust), executor, self.session_id, self.log, along, others.reader, row, before
