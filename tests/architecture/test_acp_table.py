@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.official_schema import OfficialSchema, missing_reason
-from tools.acp_table import PAGE, PREFIX, page
+from tools.acp_table import NO_TEST, PAGE, PREFIX, cases, made, page
 from tools.requirements_report import ROOT, load_manifest
 
 ROWS = {row_id.removeprefix(PREFIX) for row_id in load_manifest().rows if row_id.startswith(PREFIX)}
@@ -15,6 +15,11 @@ UNSTABLE = {"session/fork", "mcp/message"}
 def test_the_page_is_up_to_date() -> None:
     said = (ROOT / PAGE).read_text(encoding="utf-8")
     assert said == page(), "run: python -m tools.acp_table --write"
+
+
+def test_every_case_of_the_kit_has_its_test() -> None:
+    rows, tests = cases(), made()
+    assert {case for case, says in rows.items() if not says.startswith(NO_TEST)} == set(tests)
 
 
 @pytest.mark.requirement("A-12")

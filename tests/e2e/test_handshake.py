@@ -67,7 +67,7 @@ async def test_capabilities_are_objects_and_tell_the_truth(spawn: Spawn):
 
 
 @pytest.mark.requirement("A-12", "M-12")
-@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork", "session/delete"])
+@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/fork"])
 async def test_a_session_that_nobody_kept_is_not_found(spawn: Spawn, project: Path, method: str):
     async with spawn([text("hello")]) as ide:
         await ide.initialize()

@@ -55,7 +55,7 @@ async def test_they_are_told_right_after_the_answer_that_names_the_session_and_n
     # RawClient.judge() has held the order of answer and first update against the rules.
 
 
-async def test_load_resume_and_fork_tell_them_after_their_answers_too(spawn: Spawn, project: Path):
+async def test_load_tells_them_before_its_answer_and_resume_and_fork_after_theirs(spawn: Spawn, project: Path):
     async with spawn([text("hi")], [text("again")]) as ide:
         session = await ide.open(project)
         await ide.prompt(session)
@@ -63,12 +63,11 @@ async def test_load_resume_and_fork_tell_them_after_their_answers_too(spawn: Spa
         for number, method in enumerate(["session/load", "session/resume"], start=2):
             answer = await (await ide.start(method, known)).frame()
             await commands(ide, session, number)
-            update = next(
-                frame for frame in ide.log.frames
-                if frame.index > answer.index - 1 and frame.sender == "agent" and frame.method == "session/update"
-                and frame.params["update"]["sessionUpdate"] == "available_commands_update"
-            )  # fmt: skip
-            assert update.index > answer.index
+            *_, update = [
+                frame for frame in ide.log.from_agent("session/update")
+                if frame.params["update"]["sessionUpdate"] == "available_commands_update"
+            ]  # fmt: skip
+            assert (update.index < answer.index) is (method == "session/load")
         fork = (await ide.request("session/fork", known))["sessionId"]
         assert set(await commands(ide, fork)) >= OWN
 

@@ -38,6 +38,7 @@ SessionScope: TypeAlias = Callable[
 """Builds a session and takes it down again. Without a place in the store the session ends with the process."""
 
 TURN_END_LIMIT_S = 3.0
+GREETING_LIMIT_S = 2.0
 """How long a cancelled turn may hold up the closing of its session."""
 
 
@@ -147,6 +148,17 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
         if session_id in self._places:
             self._idle(session_id)
             await self.close_session(session_id)
+        opened = await self._take_up(session_id, spec, connect, tell)
+        if tell is not None:  # nothing follows the answer to a replay (ACP, `session/load`)
+            session = self.place(session_id).session
+            session.greeted.set()
+            with anyio.move_on_after(GREETING_LIMIT_S):
+                await session.told.wait()
+        return opened
+
+    async def _take_up(
+        self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
+    ) -> OpenedSession:
         peer = connect(session_id)
         # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
         taken = await (await self.keeping()).take_up(session_id, tell)
@@ -158,7 +170,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             await self._idle(session_id).session.recorder.record.flush()
         new_id = f"sess_{uuid.uuid4().hex}"
         await shelf.fork(session_id, new_id)
-        return await self.load_session(new_id, spec, connect)
+        return await self._take_up(new_id, spec, connect)
 
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
         return await (await self.keeping()).page(cwd, cursor)

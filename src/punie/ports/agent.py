@@ -58,6 +58,8 @@ class Agent(Protocol):
     ) -> OpenedSession:
         """Go on with a session that is kept; `tell` is called first with its whole log, in order.
 
+        With `tell`, the events that a session has once it is greeted come before this returns, but for notices.
+
         Raises as `open_session`, `UnknownSessionError`, `SessionHeldError` where another process has it open,
         `SessionBusyError` where it is open here and works, and `SessionStoreError`.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import PurePath
 from typing import TypeAlias
@@ -27,6 +28,7 @@ from punie.adapters.acp.wire import (
     SessionParams,
     decode_capabilities,
 )
+from punie.domain.errors import UnknownSessionError
 from punie.domain.session.log import LogEntry, LoggedEvent
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
 from punie.domain.session.turn import Usage
@@ -176,7 +178,8 @@ class SessionMethods:
             raise RpcError(INVALID_PARAMS, "cursor is none that this agent gave; leave it out.") from error
 
     async def _delete(self, raw: Raw) -> object:
-        await self._agent.delete_session(decode_params(raw, SessionParams).session_id)
+        with suppress(UnknownSessionError):  # deleted already, or never there: as it was asked for (session/delete)
+            await self._agent.delete_session(decode_params(raw, SessionParams).session_id)
         return {}
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:

@@ -185,8 +185,8 @@ class LiveSession(OwnTaskGroup):
     Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes
     the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
     whose snapshots are kept. Both change together with `engine`, in `model_switch.py`, in the order of `switches`.
-    `greeted` is set when the client is about to know the session, `turn_over` at the end of each turn, whose changes
-    the client is then told.
+    `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
+    and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
     """
 
     id: str
@@ -205,6 +205,7 @@ class LiveSession(OwnTaskGroup):
     effort: Effort | None = None
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)
+    told: anyio.Event = field(factory=anyio.Event, init=False)
     turn_over: anyio.Event = field(factory=anyio.Event, init=False)
     mode: SessionMode = field(init=False)
     tier: Tier = field(default=Tier.DEFAULT, init=False)
@@ -278,6 +279,7 @@ class LiveSession(OwnTaskGroup):
         if self.gauge.latest is not None:  # the session goes on from another process, and its log has the event already
             await self.recorder.lane.emit(self.gauge.latest)
         self.recorder.notices.greet()
+        self.told.set()
         while True:
             await self.turn_over.wait()
             self.turn_over = anyio.Event()

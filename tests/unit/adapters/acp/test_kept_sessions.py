@@ -82,7 +82,7 @@ async def test_a_resume_tells_nothing() -> None:
 
 
 @pytest.mark.requirement("A-12", "M-12")
-@pytest.mark.parametrize("method", ["session/load", "session/resume", "session/delete"])
+@pytest.mark.parametrize("method", ["session/load", "session/resume"])
 async def test_an_unknown_session_is_not_found(method: str) -> None:
     async with served().running() as client:
         assert (await client.ask(method, sessionId="none", cwd="/p", mcpServers=[]))["code"] == -32002

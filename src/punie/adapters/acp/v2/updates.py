@@ -79,6 +79,9 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
+_IN_PIECES = frozenset({"agent_message", "agent_thought"})
+"""Messages that a replay begins empty, before their pieces (ACP v2, session setup)."""
+
 PLAN_ID = "plan"
 """A session has one plan."""
 
@@ -106,6 +109,7 @@ class Updates:
     ids: MessageIds
     live: bool = True
     _cancelled: set[str] = field(factory=set[str], init=False)
+    _begun: set[tuple[str, object]] = field(factory=set[tuple[str, object]], init=False)
 
     def encode(self, event: SessionEvent | LoggedEvent) -> Update | None:
         """The update for one event; None for an event that ACP has no stable update for."""
@@ -134,8 +138,13 @@ class Updates:
             yield from terminals
             event = event if terminals else without_terminals(event)
         update = self.encode(event)
-        if update is not None:
-            yield update
+        if update is None:
+            return
+        kind, message = str(update["sessionUpdate"]).removesuffix("_chunk"), update.get("messageId")
+        if kind in _IN_PIECES and (kind, message) not in self._begun:
+            self._begun.add((kind, message))
+            yield {"sessionUpdate": kind, "messageId": message, "content": []}
+        yield update
 
     def _updated(self, event: ToolCallUpdated) -> Update:
         update = updated_call(event, encode_content)
