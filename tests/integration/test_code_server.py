@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,9 +15,12 @@ from typing import Any
 
 import pytest
 from attrs import define, field
+from lsprotocol.converters import get_converter
+from lsprotocol.types import METHOD_TO_TYPES
 
 import punie.adapters.language_server.programs as servers
 from landbox.box import held
+from punie.adapters.language_server.framing import FramedPipes
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.tool import ToolOutcome, ToolResult
@@ -133,12 +137,55 @@ async def test_a_rename_is_one_question_with_the_diff_of_each_file_and_keeps_eve
         assert (question.tool, sorted(Path(diff.path).name for diff in question.diffs)) == ("edit_file", sorted(SHOP))
         renamed = {name: text.replace("total", "amount") for name, text in SHOP.items()}
         assert {name: (top / name).read_bytes().decode() for name in SHOP} == renamed
+        builtin = {"do": "rename", "symbol": "int", "path": "cart.py", "line": 2, "to": "whole"}
+        assert "not the project's" in (await here.call("code", builtin)).text
         assert "no name in Python" in (await here.call("code", {**wish, "symbol": "Cart.amount", "to": "a b"})).text
         fixes: Any = thaw((await here.call("code", {"do": "fix", "path": "pay.py", "line": 6})).structured)
         ignore = next(title for title in fixes["titles"] if "gnore" in title)
         done = await here.call("code", {"do": "fix", "path": "pay.py", "line": 6, "to": ignore})
         assert done.succeeded, done.text
         assert "gnore" in (top / "pay.py").read_text().splitlines()[-1]
+
+
+@BOTH
+async def test_what_is_sent_reads_as_the_protocol_s_own_types(
+    server: str, only: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only(server)
+    top = made(tmp_path, SHOP)
+    sent: list[dict[str, Any]] = []
+    send = FramedPipes.send
+
+    async def noted(self: FramedPipes, data: bytes) -> None:
+        sent.extend(json.loads(line) for line in data.splitlines())
+        await send(self, data)
+
+    monkeypatch.setattr(FramedPipes, "send", noted)
+    async with session(top, "accept-edits") as (here, _):
+        for do in ("references", "definition", "hover", "symbols"):
+            assert (await here.call("code", {"do": do, "symbol": "Cart.total"})).succeeded
+        assert (await here.call("code", {"do": "problems", "path": "cart.py"})).succeeded
+        assert (await here.call("code", {"do": "fix", "path": "pay.py", "line": 6})).succeeded
+        assert (await here.call("code", {"do": "rename", "symbol": "Cart.total", "to": "amount"})).succeeded
+        (top / "new.py").write_text("import cart\n")
+        assert (await here.call("code", {"do": "symbols", "symbol": "amount"})).succeeded
+    converter = get_converter()
+    methods = {message["method"] for message in sent if "method" in message}
+    assert {"initialize", "textDocument/rename", "workspace/didChangeWatchedFiles", "textDocument/didChange"} <= methods
+    for message in sent:
+        if "method" in message:
+            (kind, *_) = METHOD_TO_TYPES[message["method"]]
+            again: Any = converter.unstructure(converter.structure(message, kind), kind)
+            assert known(message["params"], again["params"]), message["method"]
+
+
+def known(sent: Any, read: Any) -> bool:
+    """Whether everything that was sent is in what was read; null and an absent value are the same."""
+    if isinstance(sent, dict):
+        return all(value is None or known(value, read.get(name)) for name, value in sent.items())
+    if isinstance(sent, list):
+        return len(sent) == len(read) and all(map(known, sent, read))
+    return bool(sent == read)
 
 
 TRAP = 'open("{mark}", "a").write("{name}")\n'

@@ -134,6 +134,7 @@ class LanguageServer(CodeServer):
 
     async def rename(self, spot: Spot, new_name: str) -> TextChanges:
         async with self._turn() as live:
+            await self._require_ours(places_in(await self._at(live, _METHODS[Relation.DEFINITION], spot)))
 
             async def asked() -> object:
                 return await self._at(live, "textDocument/rename", spot, newName=new_name)
@@ -249,6 +250,13 @@ class LanguageServer(CodeServer):
         span = {"start": _position(lines, spot), "end": {"line": line, "character": lines.units(line, 1_000_000)}}
         context = {"diagnostics": findings_on(told, line)}
         return objects_in(await live.about("textDocument/codeAction", spot.path, range=span, context=context))
+
+    async def _require_ours(self, defined: tuple[Place, ...]) -> None:
+        """Raise `ToolFailedError` where a symbol is not the project's: its uses alone would get another name."""
+        for path in dict.fromkeys(place.path for place in defined):
+            where = await self.guard.locate(path)
+            if not where.inside or "/site-packages/" in where.path:
+                raise ToolFailedError(f"It is defined in {path}, which is not the project's, so it was not renamed.")
 
     async def _settled(self, live: Conversation, ask: Callable[[], Awaitable[object]]) -> TextChanges:
         """The changes of an answer, once the server was told the very texts that it changes."""
