@@ -84,6 +84,10 @@ fuzz: $(READY) ## made-up shell lines by the hundred thousand; for a nightly job
 oracle: $(READY) ## what runs unasked, run under strace where everything is a trap; for a nightly job
 	@$(PY) -m tests.oracle $(ARGS)
 
+.PHONY: agreement
+agreement: $(READY) ## real language servers and jedi asked about the same 200 symbols; for a nightly job
+	@$(PY) -m tests.agreement $(ARGS)
+
 .PHONY: crashes
 crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
 	@$(PY) -m tests.crashes $(ARGS)

@@ -32,7 +32,7 @@ class Lines:
 
     @property
     def starts(self) -> list[int]:
-        """Where each line begins. Lines end with LF, CR or CR LF, and with no other character."""
+        """The places at which the lines begin. Lines end with LF, CR or CR LF, and with no other character."""
         if self._starts is None:
             self._starts = [found.start() for found in _LINE.finditer(self.text)]
             if len(self._starts) > 1 and self._starts[-1] == len(self.text) and self.text[-1:] not in {"\n", "\r"}:

@@ -77,7 +77,7 @@ class Answering(Router):
         raise RpcError(METHOD_NOT_FOUND, f"{method} is not known here")
 
     def notification(self, method: str, params: Raw) -> None:
-        """Logs, progress and findings that nobody asked for are of no other use here."""
+        """Take nothing of it but the log line that says how many files were found."""
         if method == "window/logMessage" and b"source file" in bytes(params):
             self.counted.set()
 
