@@ -80,7 +80,13 @@ class Calls:
     async def _one(self, call: WantedCall) -> None:
         tool = self.offered.named(call.name)
         context = ToolContext(self.door, tool_name=call.name, tool_call_id=call.id, tool_arguments=call.written)
-        self.results[call.id] = await tool.on_invoke_tool(context, call.written)
+        try:
+            self.results[call.id] = await tool.on_invoke_tool(context, call.written)
+        except anyio.get_cancelled_exc_class():
+            left = self.door.cut_short(call.id)
+            if left is not None:
+                self.results[call.id] = left
+            raise
 
     def items(self, wanted: Iterable[WantedCall]) -> list[Item]:
         """The results that are there as the model gets them, in the order of the calls; pictures come after them."""

@@ -94,16 +94,22 @@ async def test_during_a_file_read(spawn: Spawn, project: Path):
 @pytest.mark.requirement("A-06", "A-09", "M-18")
 async def test_during_a_command(spawn: Spawn, project: Path):
     pid_file = project / "pid"
-    async with spawn([call("run_command", command=sleeper(pid_file)), text("never")], NEXT) as ide:
+    line = f"echo half done; {sleeper(pid_file)}"
+    async with spawn([call("run_command", command=line), text("never")], NEXT) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
         running = await ide.start_prompt(session)
         pid = await pid_in(pid_file)
         await ide.until(lambda: ide.log.count("terminal/wait_for_exit"), "the wait")
+        await ide.until(lambda: b"half done" in ide.terminals.live["ide-terminal-1"].output, "the output")
         turn = await stopped(ide, session, running)
         await gone(pid)
         await ide.until(lambda: ide.terminals.released == ["ide-terminal-1"], "the release")
         assert turn.card.status == "failed"
+        shown, note = turn.card.shown["content"]
+        assert (shown["type"], shown["terminalId"]) == ("terminal", "ide-terminal-1")
+        assert note["content"]["text"] == "Cancelled before it was done."
+        assert turn.card.shown["rawOutput"]["output"] == "half done\n"
         await nothing_more_then_next(ide, session, turn)
 
 
@@ -126,13 +132,17 @@ async def test_while_a_terminal_is_being_created(spawn: Spawn, project: Path):
 @pytest.mark.requirement("A-06")
 async def test_during_a_local_command(spawn: Spawn, project: Path):
     pid_file = project / "pid"
-    async with spawn([call("run_command", command=sleeper(pid_file))], NEXT, caps={}) as ide:
+    line = f"echo half done; {sleeper(pid_file)}"
+    async with spawn([call("run_command", command=line)], NEXT, caps={}) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
         running = await ide.start_prompt(session)
         pid = await pid_in(pid_file)
+        await ide.until(lambda: "half done" in str(ide.log.updates(session)[-1].get("content")), "the output")
         turn = await stopped(ide, session, running)
         await gone(pid)
+        shown = [part["content"]["text"] for part in turn.card.shown["content"]]
+        assert shown == ["half done\n", "Cancelled before it was done."]
         await nothing_more_then_next(ide, session, turn)
 
 

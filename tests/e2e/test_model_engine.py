@@ -14,8 +14,9 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import RENAME, SYMBOLS, entry
 from tests.e2e.ide_parts import choose
+from tests.e2e.processes import pid_in, sleeper
 from tests.e2e.promptness import BOUND_S, Stopwatch
-from tests.e2e.raw_client import RpcError
+from tests.e2e.raw_client import EVERYTHING, RpcError
 from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.wire_shape import shape
 from tests.offered_names import STATIC
@@ -288,6 +289,31 @@ async def test_a_call_cancelled_half_way_leaves_no_dangling_history(spawn: Spawn
         assert asked == answered
 
 
+@pytest.mark.requirement("A-06")
+@pytest.mark.parametrize("caps", [{}, EVERYTHING])
+async def test_the_model_hears_what_a_cancelled_command_printed(spawn: Spawn, project: Path, caps: Any):
+    pid_file = project / "pid"
+    serve = Call("run_command", {"command": f"echo half done; {sleeper(pid_file)}"})
+    with StubOpenAI([Reply(calls=[serve]), Reply(text=["next"])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment(), caps=caps) as ide:
+            ide.person.will("allow_once")
+            session = await ide.open(project)
+            running = await ide.start_prompt(session, "serve it")
+            await pid_in(pid_file, SLOW_START_S)
+            await ide.until(
+                lambda: (
+                    any(b"half done" in terminal.output for terminal in ide.terminals.live.values())
+                    or "half done" in str(ide.log.updates(session)[-1].get("content"))
+                ),
+                "the output",
+            )
+            await ide.cancel(session)
+            assert (await running.turn()).stop == "cancelled"
+            assert (await ide.prompt(session, "go on")).text == "next"
+        (told,) = [message["content"] for message in stub.requests[1].messages if message["role"] == "tool"]
+        assert json.loads(told) == {"error": "half done\n\n[Cancelled before it was done.]"}
+
+
 @pytest.mark.requirement("A-08", "M-11", "M-24")
 async def test_an_error_of_the_provider_is_an_error_with_its_cause(spawn: Spawn, project: Path):
     failures = [
@@ -305,6 +331,8 @@ async def test_an_error_of_the_provider_is_an_error_with_its_cause(spawn: Spawn,
                 with pytest.raises(RpcError) as caught:
                     await ide.prompt(session, "hello", timeout_s=SLOW_START_S)
                 assert caught.value.code == code, failure
+                data = caught.value.data
+                assert data["details"] == f"{data['cause']} {data['nextStep']}".strip() == caught.value.message
                 assert "Traceback" not in str(caught.value)
                 assert (await ide.prompt(session, "again")).text == "fine again"
 

@@ -38,6 +38,7 @@ class FakeToolDoor(ToolDoor):
     answers: Mapping[str, Answer] = field(factory=dict)
     gates: Mapping[str, Gate] = field(factory=dict)
     log: list[object] = field(factory=list)
+    left: Mapping[str, ToolResult] = field(factory=dict)
     calls: list[ToolCall] = field(factory=list, init=False)
     finished: list[str] = field(factory=list, init=False)
     times_offered: int = field(default=0, init=False)
@@ -54,6 +55,9 @@ class FakeToolDoor(ToolDoor):
             await gate.pass_through()
         self.finished.append(call.name)
         return self._answer(call)
+
+    def cut_short(self, call_id: str) -> ToolResult | None:
+        return self.left.get(call_id)
 
     def _answer(self, call: ToolCall) -> ToolResult:
         answer = self.answers.get(call.name)

@@ -53,6 +53,11 @@ class ToolDoor(Protocol):
         """
         ...
 
+    @abstractmethod
+    def cut_short(self, call_id: str) -> ToolResult | None:
+        """The result of a call that was cancelled while it ran, for the history; None where there is none to tell."""
+        ...
+
 
 @runtime_checkable
 class EngineSession(Protocol):

@@ -36,6 +36,11 @@ class CallProgress(Protocol):
         """Report the progress in one line, with the part that is done, from 0 to 1, where it is known."""
         ...
 
+    @abstractmethod
+    def leave(self, so_far: ToolResult) -> None:
+        """Keep what the call brought so far, which its result has before the reason if the call is cut short."""
+        ...
+
 
 @runtime_checkable
 class ToolExecutor(Protocol):

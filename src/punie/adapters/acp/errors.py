@@ -45,8 +45,9 @@ def to_wire(error: BaseException) -> RpcError:
         return error if safe == error.message else RpcError(error.code, safe, error.data)
     if isinstance(error, EngineError):
         code = AUTH_REQUIRED if error.kind == EngineErrorKind.AUTH.value else INTERNAL_ERROR
+        said = display_safe(str(error))
         data = {"code": error.kind, "cause": display_safe(error.cause), "nextStep": display_safe(error.next_step)}
-        return RpcError(code, display_safe(str(error)), data)
+        return RpcError(code, said, {**data, "details": said})  # some clients show `details` and not the message
     if isinstance(error, PunieError):
         return RpcError(_CODES.get(type(error), INTERNAL_ERROR), display_safe(str(error)), {"code": error.code})
     fault = InternalFault(uuid.uuid4().hex[:12])

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import anyio
 from attrs import define, field, frozen
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelContextWindowExceededError, RetryModelRequest, ToolFailed
@@ -103,7 +104,13 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         error get marked; a denial is an ordinary result that says so.
         """
         call = called(ctx.tool_call_id or name, name, tool_args[_WRITTEN])
-        result = await ctx.deps.door.call(call)
+        try:
+            result = await ctx.deps.door.call(call)
+        except anyio.get_cancelled_exc_class():
+            left = ctx.deps.door.cut_short(call.id)
+            if left is not None:
+                ctx.deps.finished[call.id] = ToolReturnPart(name, result_text(left), call.id, outcome="failed")
+            raise
         text = result_text(result)
         failed = has_failed(result.outcome)
         ctx.deps.finished[call.id] = ToolReturnPart(name, text, call.id, outcome="failed" if failed else "success")

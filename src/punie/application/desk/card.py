@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from punie.domain.session.events import CallFinished, ToolCallAnnounced, ToolCallUpdated
 from punie.domain.tools.execution import CallLife, CallStatus, cut
-from punie.domain.tools.tool import ToolKind, ToolResult
+from punie.domain.tools.tool import ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import ResultContent, Text
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonValue
@@ -20,6 +20,9 @@ from punie.ports.tools import CallProgress
 
 SHOWN_LIMIT_BYTES = 65_536
 """How much of one text the client is sent; the client has the file or the terminal itself."""
+
+LEFT_LIMIT_BYTES = 8_192
+"""How much the model is told of a call that was cut short."""
 
 INTERVAL_S = 0.1
 """At most ten updates a second of each call: more than a person reads."""
@@ -66,6 +69,7 @@ class CallCard(CallProgress):
     pace: ProgressPace
     life: CallLife = field(factory=CallLife, init=False)
     result: ToolResult | None = field(default=None, init=False)
+    _left: ToolResult | None = field(default=None, init=False)
     _announced: bool = field(default=False, init=False)
     _live: _LiveView | None = field(default=None, init=False)
 
@@ -97,6 +101,9 @@ class CallCard(CallProgress):
         view.line = _progress_line(message, fraction)
         await self._tell(view)
 
+    def leave(self, so_far: ToolResult) -> None:
+        self._left = so_far
+
     async def send_held(self) -> None:
         """Send the update that is held back, unless the call ended meanwhile."""
         if self._live is not None and self._live.held:
@@ -108,6 +115,8 @@ class CallCard(CallProgress):
             return
         if not self._announced:
             await self.announce(title=self.tool, kind=ToolKind.OTHER)
+        if self._left is not None and result.outcome is ToolOutcome.CANCELLED:
+            result = _behind(self._left, result)
         status = CallStatus.COMPLETED if result.succeeded else CallStatus.FAILED
         self.life.advance(status)
         self.result = result
@@ -162,6 +171,13 @@ class _LiveView:
     @property
     def now(self) -> tuple[ResultContent, ...]:
         return (*self.content, Text(self.line)) if self.line else self.content
+
+
+def _behind(left: ToolResult, ended: ToolResult) -> ToolResult:
+    """The end of a call that was cut short, behind what the call had brought."""
+    words = f"{cut(left.text, LEFT_LIMIT_BYTES, tail_first=True)}\n[{ended.text}]"
+    whole = evolve(ended, content=(*left.content, *ended.content), structured=left.structured, for_model=words)
+    return whole.readable()
 
 
 def _progress_line(message: str, fraction: float | None) -> str:

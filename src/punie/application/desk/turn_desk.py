@@ -129,6 +129,7 @@ class TurnDesk(ToolDoor):
     _order: MessageOrder = field(factory=MessageOrder, init=False)
     _under_way: dict[str, CallCard] = field(factory=dict[str, CallCard], init=False)
     _idle: anyio.Event = field(factory=anyio.Event, init=False)
+    _cut: dict[str, ToolResult] = field(factory=dict[str, ToolResult], init=False)
 
     def __attrs_post_init__(self) -> None:
         self.requests = RequestWatch(self.desk.context.clock, prefix=self.desk.prefix)
@@ -157,8 +158,13 @@ class TurnDesk(ToolDoor):
         finally:
             with anyio.move_on_after(END_LIMIT_S, shield=True):
                 await under_way.card.end(result)
-            self._leave(under_way, under_way.card.result or result)
-        return result
+            ended = under_way.card.result or result
+            self._cut[call.id] = ended
+            self._leave(under_way, ended)
+        return ended
+
+    def cut_short(self, call_id: str) -> ToolResult | None:
+        return self._cut.get(call_id)
 
     def cancel(self) -> None:
         """Let no call start any more; the caller cancels the turn's scope to stop the calls that run."""

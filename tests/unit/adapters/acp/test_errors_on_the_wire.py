@@ -43,12 +43,13 @@ def test_only_missing_credentials_are_an_authentication_error(kind: EngineErrorK
     wire = to_wire(EngineError(kind.value, "It failed.", "Do that."))
     assert wire.code == (-32000 if kind is EngineErrorKind.AUTH else -32603)
     assert wire.message == "It failed. Do that."
-    assert data(wire) == {"code": kind.value, "cause": "It failed.", "nextStep": "Do that."}
+    told = {"code": kind.value, "cause": "It failed.", "nextStep": "Do that.", "details": "It failed. Do that."}
+    assert data(wire) == told
 
 
 def test_what_a_provider_wrote_is_fit_to_be_shown() -> None:
     wire = to_wire(EngineError("internal", "bad\x1b[31m\u202egnihton", "try\x07"))
-    assert not {"\x1b", "\u202e", "\x07"} & set(wire.message + data(wire)["cause"] + data(wire)["nextStep"])
+    assert not {"\x1b", "\u202e", "\x07"} & set("".join((wire.message, *data(wire).values())))
 
 
 def test_a_fault_shows_a_reference_and_nothing_else_and_the_log_has_the_rest(

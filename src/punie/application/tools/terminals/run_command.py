@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 
 import anyio
@@ -10,8 +11,8 @@ from attrs import evolve, frozen
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.application.tools.terminals.get_shell_info import ShellInfo
-from punie.application.tools.terminals.terminal_tool import TerminalLedger, in_box, printed
-from punie.domain.errors import ToolFailedError
+from punie.application.tools.terminals.terminal_tool import TerminalLedger, ending, in_box, printed
+from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
@@ -19,12 +20,15 @@ from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
 from punie.domain.values.content import TerminalView, Text
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.domain.values.terminal import Box, Command, ExitStatus, TerminalOutput
 from punie.ports.tools import CallProgress
 
 LOOK_FIRST_S = 0.1
 LOOK_LAST_S = 1.0
 """Pauses between looks at a running command's output: the first, which doubles up to the last while nothing comes."""
+
+LAST_LOOK_S = 0.3
+"""How long the output of a cancelled command may hold up its turn."""
 
 LIVE_TAIL_CHARS = 8_192
 """The client is shown at most this much of the end of the output while the command runs."""
@@ -117,15 +121,25 @@ class _Run:
 
     async def to_the_end(self) -> ToolResult:
         terminal_id = await self.ledger.start(self.command, self.context.turn_id)
+        view = self._view(terminal_id)
         try:
-            view = self._view(terminal_id)
             if view:
                 await self.progress.show(*view)
             ended = await self.ledger.ended(terminal_id, self.context.time_limit_s, self._watched)
             output = await self.ledger.terminals.output(terminal_id)
+        except anyio.get_cancelled_exc_class():
+            await self._leave_output(terminal_id, view)
+            raise
         finally:
             await self.ledger.release_surely(terminal_id)
         return self._result(ended, output, view)
+
+    async def _leave_output(self, terminal_id: str, view: tuple[TerminalView, ...]) -> None:
+        """Keep what a command that is being cancelled has printed, where the other side gives that at once."""
+        with anyio.move_on_after(LAST_LOOK_S, shield=True), contextlib.suppress(ToldToModel):
+            output = await self.ledger.terminals.output(terminal_id)
+            told = {"output": output.text, "truncated": output.truncated, **ending(output.exit, Box.NONE)}
+            self.progress.leave(ToolResult.success(output.text, content=view or None, structured=told))
 
     async def _watched(self, terminal_id: str) -> ExitStatus:
         """Wait for the end; meanwhile show what is printed, unless the client shows the terminal itself."""
