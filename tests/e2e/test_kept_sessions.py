@@ -108,6 +108,8 @@ async def test_after_a_kill_a_load_shows_what_was_seen_and_the_session_goes_on(s
         again = await load(ide, session, project)
         assert like(again.turns) == like(seen)
         assert malformed(again.turns) == []
+        (run,) = [update for update in again.told if "exitCode" in (update.get("rawOutput") or {})]
+        assert run["content"] == [{"type": "content", "content": {"type": "text", "text": "42\n"}}]
         assert "term-" not in json.dumps(again.told), "a client refuses an update with a terminal that is gone"
         assert {"modes", "configOptions"} <= set(again.result)
         assert (await ide.prompt(session)).text == "third"

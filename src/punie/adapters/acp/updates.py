@@ -193,7 +193,8 @@ _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
 }
 
 
-GONE = Text("(the terminal is gone)")
+GONE = "(the terminal is gone)"
+"""The words for a terminal whose output the log does not have, as for one in the background."""
 
 NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, SituationTold, ContextUsed, ModeChanged, ModelChanged, TitleChanged)
 """Events without a place in a replay: their content is in the answer, or never had an update."""
@@ -216,10 +217,17 @@ def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
 
 
 def without_terminals(event: ToolCallUpdated) -> ToolCallUpdated:
-    """The event without terminals of an earlier process, which are gone: clients refuse an update that shows one."""
+    """The event with the output that the log has in place of terminals of an earlier process.
+
+    Those are gone, and clients refuse an update that shows one.
+    """
     if event.content is None or not any(isinstance(part, TerminalView) for part in event.content):
         return event
-    return evolve(event, content=tuple(GONE if isinstance(part, TerminalView) else part for part in event.content))
+    ended = event.status is not None and event.status.terminal
+    words = event.raw_output.get("output") if isinstance(event.raw_output, Mapping) else None
+    printed = (Text(words if isinstance(words, str) else GONE),) if ended else ()
+    rest = tuple(part for part in event.content if not isinstance(part, TerminalView))
+    return evolve(event, content=(*printed, *rest) or None)
 
 
 def encode_page(page: SessionPage) -> dict[str, object]:

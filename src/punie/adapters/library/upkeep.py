@@ -93,6 +93,9 @@ class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
     async def call(self, call: ToolCall) -> ToolResult:
         return ToolResult.failure(TEXT_ONLY)
 
+    def cut_short(self, call_id: str) -> ToolResult | None:
+        return None
+
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, TextDelta):
             self.text = event.text if event.message_id != self._message else self.text + event.text

@@ -110,14 +110,14 @@ class CallCard(CallProgress):
             await self._send(self._live)
 
     async def end(self, result: ToolResult) -> None:
-        """End the card: completed where the call succeeded, else failed. A second end is ignored."""
+        """End the card: completed where the call succeeded and brought no bad news, else failed. A second end is ignored."""
         if self.ended:
             return
         if not self._announced:
             await self.announce(title=self.tool, kind=ToolKind.OTHER)
         if self._left is not None and result.outcome is ToolOutcome.CANCELLED:
             result = _behind(self._left, result)
-        status = CallStatus.COMPLETED if result.succeeded else CallStatus.FAILED
+        status = CallStatus.COMPLETED if result.succeeded and not result.bad_news else CallStatus.FAILED
         self.life.advance(status)
         self.result = result
         await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))

@@ -175,6 +175,8 @@ class CallStages:
     async def _asked(self, judged: Judged, asking: Asking, prepared: PreparedCall) -> Ruling:
         """The person's answer; the time that the person takes is not the call's."""
         context, call_id = self.desk.context, self.under_way.card.call_id
+        if prepared.diffs:  # on the card first: not every client shows those of a question
+            await context.events.emit(ToolCallUpdated(call_id, content=prepared.diffs))
         options = tuple(option.name for option in asking.options)
         asked_s = context.clock.monotonic_s()
         await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))

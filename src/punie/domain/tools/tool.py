@@ -140,7 +140,8 @@ class ToolResult:
     `for_model` is the text for the model where it differs from the one that the client shows. `code` names the error
     of a call that did not succeed. `locations` are absolute paths that the result is about, in the first of them at
     `line`; none where the call's own stay. `metadata` is free for the tool; `duration_ms` is the time of the effect,
-    None where nothing ran or was measured. `kept` is the file with all of an output of which `text` has only the end.
+    None where nothing ran or was measured. `kept` is the file with all of an output of which `text` has only the end. A
+    card says failed also where a call did as asked and brought `bad_news`: a program that failed.
     """
 
     outcome: ToolOutcome
@@ -153,6 +154,7 @@ class ToolResult:
     kept: KeptOutput | None = None
     locations: tuple[str, ...] = ()
     line: int | None = None
+    bad_news: bool = False
 
     @classmethod
     def success(

@@ -68,6 +68,7 @@ async def test_a_load_tells_the_whole_history_in_order_and_then_answers() -> Non
         assert updates[0]["messageId"] == updates[1]["messageId"] != updates[3]["messageId"], "one prompt, one message"
         assert updates[0]["content"] == {"type": "text", "text": "look"}
         assert updates[1]["content"]["uri"] == "file:///p/a"
+        assert [part["content"]["text"] for part in updates[-1]["content"]] == ["a", "a"]
         assert "term-9" not in str(updates), "a client refuses an update with a terminal that is gone"
         methods = [line.get("method") for line in client.far.written]
         assert methods.index(None, 1) == len(methods) - 1, "nothing comes behind the answer"
