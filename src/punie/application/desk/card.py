@@ -117,7 +117,8 @@ class CallCard(CallProgress):
             await self.announce(title=self.tool, kind=ToolKind.OTHER)
         if self._left is not None and result.outcome is ToolOutcome.CANCELLED:
             result = _behind(self._left, result)
-        status = CallStatus.COMPLETED if result.succeeded and not result.bad_news else CallStatus.FAILED
+        good = result.succeeded and not result.bad_news
+        status = CallStatus.COMPLETED if good else CallStatus.FAILED
         self.life.advance(status)
         self.result = result
         await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))
