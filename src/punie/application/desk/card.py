@@ -110,7 +110,10 @@ class CallCard(CallProgress):
             await self._send(self._live)
 
     async def end(self, result: ToolResult) -> None:
-        """End the card: completed where the call succeeded and brought no bad news, else failed. A second end is ignored."""
+        """End the card: completed where the call succeeded and brought no bad news, else failed.
+
+        A second end is ignored.
+        """
         if self.ended:
             return
         if not self._announced:
