@@ -127,7 +127,9 @@ class _Run:
                 await self.progress.show(*view)
             ended = await self.ledger.ended(terminal_id, self.context.time_limit_s, self._watched)
             output = await self.ledger.terminals.output(terminal_id)
-        except anyio.get_cancelled_exc_class():
+        except ToldToModel:
+            raise
+        except BaseException:  # the call is being cancelled
             await self._leave_output(terminal_id, view)
             raise
         finally:
