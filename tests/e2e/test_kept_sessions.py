@@ -202,7 +202,10 @@ async def test_the_list_has_pages_and_the_sessions_of_one_directory(spawn: Spawn
     async with spawn([text("one")]) as ide:
         await ide.initialize()
         here = [await ide.new_session(project) for _ in range(53)]
+        for session in here:
+            await ide.prompt(session)
         there = await ide.new_session(project / "src")
+        await ide.new_session(project / "src")  # nothing is said in it
         await ide.prompt(there, "\n  Fix the parser\nplease")
         first = await ide.request("session/list", {})
         second = await ide.request("session/list", {"cursor": first["nextCursor"]})

@@ -125,12 +125,14 @@ async def test_an_allowed_write_is_asked_with_all_a_person_needs_and_done_once(s
         assert turn.card.statuses == ["pending", "in_progress", "completed"]
         assert turn.card.content("diff")[-1]["newText"] == "one\n2\nthree\n"
         steps = [
-            frame.method if frame.is_request else frame.params["update"].get("status")
+            frame.method
+            if frame.is_request
+            else frame.params["update"].get("status") or [part["type"] for part in frame.params["update"]["content"]]
             for frame in ide.log.from_agent()
             if frame.method in {ASK, "fs/write_text_file"}
             or (frame.method == "session/update" and "toolCallId" in frame.params["update"])
         ]
-        assert [step for step in steps if step] == ["pending", ASK, "in_progress", "fs/write_text_file", "completed"]
+        assert steps == ["pending", ["diff"], ASK, "in_progress", "fs/write_text_file", "completed"]
         assert ide.editor.writes == [str(target)]
         assert str(target) in turn.text or "notes.txt" in turn.text
     assert target.read_text("utf-8") == "one\n2\nthree\n"

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, Selected, Unusable
 from punie.domain.permission.rules import Verdict
-from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, ToolCallAnnounced
+from punie.domain.session.events import (
+    PermissionAnswered,
+    PermissionAsked,
+    PermissionSettled,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+)
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from punie.domain.values.content import Diff
 from tests.unit.application.desk_bench import (
@@ -81,8 +87,9 @@ async def test_the_question_comes_after_the_card_and_before_the_start_and_names_
     bench.client.queue_permission_selected("allow_once")
     await bench.turn().call(call("change", {"path": "a", "to": "b"}))
     (question,) = bench.client.questions
-    announced, asked, answered, settled, *_ = bench.events
+    announced, shown, asked, answered, settled, *_ = bench.events
     assert isinstance(announced, ToolCallAnnounced)
+    assert shown == ToolCallUpdated(announced.call_id, content=(diff,))
     assert isinstance(asked, PermissionAsked)
     assert asked.options[0] == "Allow once"
     assert isinstance(answered, PermissionAnswered)

@@ -19,7 +19,13 @@ from punie.domain.permission.denials import denial
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
 from punie.domain.permission.rules import AnsweredBy, Verdict
-from punie.domain.session.events import PermissionAnswered, PermissionAsked, PermissionSettled, SecurityViolation
+from punie.domain.session.events import (
+    PermissionAnswered,
+    PermissionAsked,
+    PermissionSettled,
+    SecurityViolation,
+    ToolCallUpdated,
+)
 from punie.domain.tools.execution import Severity, cut, cut_after
 from punie.domain.tools.tool import ToolKind, ToolResult, ToolSource
 from punie.domain.values.display import display_exact, one_line

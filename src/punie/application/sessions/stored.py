@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from attrs import define
+from attrs import define, evolve
 
 from punie.application.sessions.kept_record import PAGE, RENEW_S, KeptSession, StoredMemory
 from punie.application.sessions.recorder import EngineMemory, Tell
@@ -72,8 +72,16 @@ class StoredSessions:
             await KeptSession(self.store, lease).let_go()
 
     async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        """A page of the sessions of that directory, or of all; `cursor` is that of the page before."""
-        return await self.store.sessions(cwd, cursor)
+        """A page of the sessions of that directory, or of all, that had a turn; `cursor` is that of the page before.
+
+        Clients open sessions that no one writes in. The page is empty only at the end of the list.
+        """
+        while True:
+            page = await self.store.sessions(cwd, cursor)
+            page = evolve(page, sessions=tuple(each for each in page.sessions if each.turns))
+            if page.sessions or page.next_cursor is None:
+                return page
+            cursor = page.next_cursor
 
     async def delete(self, session_id: str) -> None:
         """Delete a session. Raises `UnknownSessionError`."""

@@ -82,11 +82,6 @@ class ExitStatus:
     exit_code: int | None = None
     signal: str | None = None
 
-    @property
-    def bad(self) -> bool:
-        """Whether the program failed."""
-        return self.signal is not None or self.exit_code not in {0, None}
-
     def __str__(self) -> str:
         if self.signal is not None:
             return f"ended by {self.signal}"

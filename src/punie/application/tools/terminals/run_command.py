@@ -163,7 +163,8 @@ class _Run:
     def _result(self, ended: ExitStatus | None, output: TerminalOutput, view: tuple[TerminalView, ...]) -> ToolResult:
         box = self.command.confinement.box
         if ended is not None:
-            return evolve(printed(output, ended, box, view), bad_news=ended.bad)
+            failed = ended.signal is not None or ended.exit_code not in {0, None}
+            return evolve(printed(output, ended, box, view), bad_news=failed)
         stopped = (
             f"\n[stopped: still running after {self.context.time_limit_s:g} s. Use background=true for programs that "
             "do not end, or raise limits.tools.run_command.time_s in the settings.]"
