@@ -26,7 +26,7 @@ from punie.domain.session.events import CallFinished, SessionEvent
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
-from punie.domain.tools.tool import ToolOutcome
+from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt, ResultContent
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import freeze_object, object_in
@@ -53,6 +53,9 @@ class _Silent(CallProgress):
 
     async def show(self, *content: ResultContent) -> None:
         """Nothing is shown."""
+
+    def leave(self, so_far: ToolResult) -> None:
+        """Nothing is kept of a call that is cut short."""
 
     async def report(self, message: str, fraction: float | None = None) -> None:
         """Nothing is reported."""
