@@ -51,7 +51,7 @@ def test_tier_default_is_all_of_both_sets_in_order_served_here(local: LocalTools
     assert plan.tier is Tier.DEFAULT
     assert names(plan) == ALL
     assert {tool.server for tool in plan.built_ins} == {Server.LOCAL}
-    assert plan.tools_of_tier == len(ALL) == 20
+    assert plan.tools_of_tier == len(ALL) == 21
 
 
 @pytest.mark.requirement("R-03")
