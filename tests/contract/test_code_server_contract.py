@@ -17,6 +17,7 @@ from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.talking import talking
 from punie.domain.errors import ToldToModel
 from punie.ports.code import CodePlace, CodeServer, Relation, ServerProgram, Spot
+from tests.fakes.client import FakeClient
 from tests.fakes.code import PROGRAM, FakeCodeServer
 
 pytestmark = pytest.mark.anyio
@@ -79,3 +80,15 @@ async def test_a_server_answers_once_it_runs_and_changes_nothing(make: Callable[
         assert renamed == wanted
         with pytest.raises(ToldToModel):
             await server.act(use, "no such title")
+
+
+async def test_unsaved_text_of_the_client_is_what_the_server_knows_and_what_is_renamed(tmp_path: Path) -> None:
+    top = tmp_path.resolve()
+    async with real(top) as (server, program):
+        assert isinstance(server, LanguageServer)
+        unsaved = {f"{top}/a.py": "X = 1\r\n" + TEXTS["a.py"], f"{top}/b.py": TEXTS["b.py"] + "hello()  # not saved\n"}
+        server.reader = FakeClient(files=unsaved)
+        await server.start(program)
+        renamed = await server.rename(Spot(f"{top}/a.py", 2, 5), "goodbye")
+        assert renamed == {path: (text, text.replace("hello", "goodbye")) for path, text in unsaved.items()}
+        assert (top / "a.py").read_text() == TEXTS["a.py"]
