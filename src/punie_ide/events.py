@@ -57,6 +57,7 @@ class CallMoved:
     title: str | None = None
     content: tuple[ResultContent, ...] | None = None
     raw_output: JsonValue = field(default=None, converter=freeze)
+    locations: tuple[str, ...] | None = None
 
 
 @frozen

@@ -10,7 +10,7 @@ from punie.api import LocalPathGuard, LocalTerminals, LocalWorkspace
 from punie_ide.permission import Decide, reject
 from punie_ide.reference import ReferenceIde, start_ide
 from punie_ide.session import Observe
-from punie_ide.tools import IdeTool
+from punie_ide.tools import IdeTool, ToolShelf
 
 
 def punie_command(model: str | None = None) -> list[str]:
@@ -23,7 +23,7 @@ async def open_local_ide(
     project: str,
     *,
     agent: Sequence[str],
-    tools: Sequence[IdeTool] | None = None,
+    tools: Sequence[IdeTool] | ToolShelf | None = None,
     extends: bool = False,
     decide: Decide = reject,
     observe: Observe | None = None,

@@ -227,7 +227,7 @@ def decode_update(raw: Raw) -> IdeEvent:
         )  # fmt: skip
     if kind == "tool_call_update":
         card = decode(raw, _Card)
-        return CallMoved(card.tool_call_id, card.status, card.title, card.parts, card.raw_output)
+        return CallMoved(card.tool_call_id, card.status, card.title, card.parts, card.raw_output, card.paths or None)
     return UpdateSkipped(kind, msgspec.json.decode(raw))
 
 

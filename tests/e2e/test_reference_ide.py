@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import anyio
 import pytest
 
-from punie_ide.events import FileWritten, ProgramEnded
-from punie_ide.local import open_local_ide
-from punie_ide.permission import Question
-from punie_ide.tools import IdeTool, ToolContext
+from punie.domain.values.content import Diff
+from punie_ide.check.agent import CHECKS
+from punie_ide.events import CallMoved, FileWritten, ProgramEnded
+from punie_ide.local import open_local_ide, punie_command
+from punie_ide.permission import Question, allow_once
+from punie_ide.tools import IdeTool, ToolAnswer, ToolContext, ToolPreview, ToolShelf
 
 pytestmark = pytest.mark.anyio
 
@@ -45,3 +48,76 @@ async def test_an_agent_of_the_official_sdk_uses_everything_that_the_ide_serves(
     assert [call.title for call in turn.calls] == ["Editing a.txt"]
     assert [event.new_text for event in turn.of(FileWritten)] == ["new\n"]
     assert [event.exit_code for event in turn.of(ProgramEnded)] == [0]
+
+
+def version_one_one(seen: list[str]) -> IdeTool:
+    """A tool with a preview, whose calls are noted."""
+
+    def change(context: ToolContext) -> Diff:
+        return Diff(f"{context.cwd}/app.py", "red\n", "green\n")
+
+    async def recolour(_arguments: dict[str, Any], context: ToolContext) -> ToolAnswer:
+        seen.append("call")
+        return ToolAnswer("recoloured", shown=(change(context),), locations=(f"{context.cwd}/app.py",))
+
+    async def preview(_arguments: dict[str, Any], context: ToolContext) -> ToolPreview:
+        seen.append("preview")
+        return ToolPreview((change(context),), (f"{context.cwd}/b.py",), "red \x1bbecomes green")
+
+    return IdeTool("recolour", recolour, "Change the colour.", "edit", preview=preview, requires_permission=True)
+
+
+@pytest.mark.parametrize("minor", [1, 0])
+async def test_version_1_1_previews_before_the_question_and_shows_places_and_changes(project: Path, minor: int) -> None:
+    root, seen, asked = str(project), list[str](), list[Question]()
+
+    def decide(question: Question) -> str | None:
+        asked.append(question)
+        assert "call" not in seen, "nothing runs before the answer"
+        return allow_once(question)
+
+    shelf = ToolShelf([version_one_one(seen)], minor=minor)
+    with anyio.fail_after(40):
+        async with open_local_ide(root, agent=punie_command("direct"), tools=shelf, decide=decide) as ide:
+            session = await ide.new_session(root)
+            turn = await session.prompt("/call recolour {}")
+            await session.close()
+    assert ide.agent is not None
+    told = (ide.agent.agent_capabilities or {})["_meta"]["punie.dev"]["discoverTools"]
+    shown = [part for event in turn.of(CallMoved) for part in event.content or () if isinstance(part, Diff)]
+    change = Diff(f"{root}/app.py", "red\n", "green\n")
+    if minor:
+        assert (told, seen) == ({"version": 1, "minor": 1}, ["preview", "call"])
+        assert asked[0].diffs == (change,)
+        assert "red" in asked[0].text
+        assert "becomes green" in asked[0].text
+        assert "\x1b" not in asked[0].text
+        assert asked[0].locations == (f"{root}/b.py",)
+        assert shown == [change]
+        assert turn.of(CallMoved)[-1].locations == (f"{root}/app.py",)
+    else:
+        assert (told, seen) == ({"version": 1}, ["call"])
+        assert asked[0].diffs == asked[0].locations == ()
+        assert shown == []
+        assert "not of the agreed shape" in turn.text, "version 1 has no such block"
+
+
+async def test_the_kit_checks_an_ide_over_real_pipes_and_writes_its_report(project: Path, tmp_path: Path) -> None:
+    root, report = str(project), tmp_path / "report.json"
+    agent = [sys.executable, "-m", "punie", "ide", "check", "--report", str(report)]
+    with anyio.fail_after(60):
+        async with open_local_ide(root, agent=agent, tools=[IdeTool("shout", shout)], decide=skip) as ide:
+            session = await ide.new_session(root)
+            turn = await session.prompt("go")
+    told = json.loads(report.read_text("utf-8"))
+    rows = {row["name"]: row for row in told["checks"]}
+    assert [*rows] == [*CHECKS]
+    assert [name for name, row in rows.items() if not row["ok"]] == ["schemas"], "the tool has no description"
+    assert "shout: it needs a description" in rows["schemas"]["detail"]
+    assert told["ok"] is False
+    assert "1 checks failed: schemas." in turn.text
+    assert rows["diffs"]["skipped"] is True
+
+
+def skip(question: Question) -> str | None:
+    return next(option.id for option in question.options if option.name == "Skip")

@@ -55,6 +55,14 @@ class ToolExecutor(Protocol):
         """
         ...
 
+    async def preview(self, call: ToolCall) -> ToolResult | None:
+        """The changes, places and text that the call would result in, without any effect; None where that is unknown.
+
+        Asked for before a person is asked. A preview that went wrong is a failed result, and does not stop the call.
+        """
+        del call
+        return None
+
 
 @runtime_checkable
 class ToolProvider(Protocol):

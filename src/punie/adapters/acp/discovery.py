@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import logging
+import ntpath
+import posixpath
 
 import msgspec
 from attrs import define, evolve, field, frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import BlockError, decode_block, present
-from punie.adapters.acp.handshake import decode, is_true
+from punie.adapters.acp.handshake import decode, is_true, members
 from punie.adapters.acp.tool_entries import decode_entry
-from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer
+from punie.adapters.acp.wire import CallAnswer, DiscoverAnswer, PreviewAnswer, ShownChange, ShownPlace
 from punie.domain.tools.catalog import CatalogAnswer, DroppedEntry, ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome, ToolResult
-from punie.domain.values.content import Block
-from punie.domain.values.display import one_line
+from punie.domain.values.content import Diff, ResultContent, Text
+from punie.domain.values.display import display_output, one_line
 from punie.domain.values.json_value import NotJsonError, thaw
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import ConnectionClosed, RpcError
@@ -27,10 +29,17 @@ from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSour
 
 DISCOVER = "_punie.dev/discover_tools"
 CALL = "_punie.dev/call_tool"
+PREVIEW = "_punie.dev/preview_tool"
 TOOLS_CHANGED = "_punie.dev/tools_changed"
 
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
+
+MAX_SHOWN = 100
+"""The files of a change, and the places, that are read of one result or preview."""
+
+MAX_TEXT_CHARS = 4_000
+"""The beginning of a preview's text that a question shows."""
 
 
 @define
@@ -93,40 +102,86 @@ class AcpToolCatalog(ToolProvider):
 
 @frozen
 class AcpToolBridge(ToolExecutor):
-    """Carries calls to the client and results back; bound to one session, lives as long as it."""
+    """Carries calls to the client and results back; bound to one session, lives as long as it.
+
+    With `minor` 1 results may hold places and changes, and the client previews calls.
+    """
 
     connection: Connection
     session_id: str
+    minor: int = 0
 
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
-        params = {
-            "sessionId": self.session_id,
-            "toolCallId": call.id,
-            "name": call.name,
-            "arguments": thaw(call.arguments),
-        }
         try:
-            return _result(call.name, await self.connection.request(CALL, params))
+            return self._result(call.name, await self.connection.request(CALL, self._params(call)))
         except RpcError as error:
             return ToolResult.failure(f"The IDE answered {call.name} with an error: {one_line(error.message, 2000)}")
         except ConnectionClosed:
             return ToolResult.failure(f"The IDE closed the connection before {call.name} was done.")
 
+    async def preview(self, call: ToolCall) -> ToolResult | None:
+        if self.minor < 1:
+            return None
+        try:
+            answer = decode(await self.connection.request(PREVIEW, self._params(call)), PreviewAnswer)
+            changes = tuple(_change(change) for change in answer.diff[:MAX_SHOWN])
+        except RpcError as error:
+            return ToolResult.failure(f"The IDE could not preview this call: {one_line(error.message, 300)}")
+        except (ConnectionClosed, msgspec.DecodeError, BlockError):
+            return ToolResult.failure("The IDE's preview of this call cannot be read.")
+        paths, line = _places(answer.locations)
+        text = (Text(display_output(answer.text[:MAX_TEXT_CHARS])),) if answer.text else ()
+        return ToolResult(ToolOutcome.SUCCEEDED, (*text, *changes), locations=paths, line=line)
 
-def _result(name: str, raw: Raw) -> ToolResult:
+    def _params(self, call: ToolCall) -> dict[str, object]:
+        arguments = thaw(call.arguments)
+        return {"sessionId": self.session_id, "toolCallId": call.id, "name": call.name, "arguments": arguments}
+
+    def _result(self, name: str, raw: Raw) -> ToolResult:
+        try:
+            answer = decode(raw, CallAnswer)
+            content = tuple(self._content(item) for item in answer.content)
+            structured: object = msgspec.json.decode(answer.structured_content)
+            result = _tool_result(content, structured, failed=answer.is_error is True)
+        except (msgspec.DecodeError, BlockError, NotJsonError, RecursionError) as error:
+            return ToolResult.failure(
+                f"The IDE's result of {name} is not of the agreed shape, so it is lost ({one_line(str(error), 300)}). "
+                "The tool may have run; look before you call it again.",
+                code="bad_result",
+            )
+        paths, line = _places(answer.locations) if self.minor >= 1 else ((), None)
+        return evolve(result, locations=paths, line=line) if paths else result
+
+    def _content(self, raw: Raw) -> ResultContent:
+        if self.minor >= 1 and members(raw).get("type") == Raw(b'"diff"'):
+            return _change(decode(raw, ShownChange))
+        return decode_block(raw)
+
+
+def _change(shown: ShownChange) -> Diff:
+    if not posixpath.isabs(shown.path) and not ntpath.isabs(shown.path):
+        raise BlockError("the path of a diff is not absolute")
+    return Diff(shown.path, shown.old_text, shown.new_text)
+
+
+def _places(raw: Raw) -> tuple[tuple[str, ...], int | None]:
+    """The places that can be read, without the others, and the line in the first of them."""
+    found: dict[str, int | None] = {}
     try:
-        answer = decode(raw, CallAnswer)
-        content = tuple(decode_block(item) for item in answer.content)
-        return _tool_result(content, msgspec.json.decode(answer.structured_content), failed=answer.is_error is True)
-    except (msgspec.DecodeError, BlockError, NotJsonError, RecursionError) as error:
-        return ToolResult.failure(
-            f"The IDE's result of {name} is not of the agreed shape, so it is lost ({one_line(str(error), 300)}). "
-            "The tool may have run; look before you call it again.",
-            code="bad_result",
-        )
+        listed = decode(raw, list[Raw])
+    except msgspec.DecodeError:
+        return (), None
+    for item in listed[:MAX_SHOWN]:
+        try:
+            place = decode(item, ShownPlace)
+        except msgspec.DecodeError:
+            continue
+        if posixpath.isabs(place.path) or ntpath.isabs(place.path):
+            found.setdefault(place.path, place.line if place.line is not None and place.line > 0 else None)
+    return tuple(found), next(iter(found.values()), None)
 
 
-def _tool_result(content: tuple[Block, ...], structured: object, *, failed: bool) -> ToolResult:
+def _tool_result(content: tuple[ResultContent, ...], structured: object, *, failed: bool) -> ToolResult:
     outcome, code = (ToolOutcome.FAILED, "tool_failed") if failed else (ToolOutcome.SUCCEEDED, None)
     result = ToolResult(outcome, content, structured=structured, code=code)
     if result.text or structured is None:

@@ -26,6 +26,11 @@ EXTENSION = "punie.dev"
 EXTENSION_PARTS: Mapping[str, int] = {"discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1}
 """The parts of the extension and their versions, as both sides name them below `EXTENSION`."""
 
+DISCOVERY_MINOR = 1
+"""The minor version of discovery: previews, and places and changes in results."""
+
+MINOR_DIGITS = 4
+
 AIR_META = "jetbrains"
 DELTA_META = "terminal_output_delta"
 """The keys below the `_meta` of a client's capabilities by which clients of JetBrains declare theirs."""
@@ -184,6 +189,22 @@ AUTH = {
 EXTENSION_OFFER = {EXTENSION: {part: {"version": version} for part, version in EXTENSION_PARTS.items()}}
 """The supported parts of the extension, for the `_meta` of the agent's capabilities."""
 
+
+def discovery_minor(capabilities: Raw) -> int:
+    """The minor version of discovery that a client speaks with version 1; 0 where it says none, or no number."""
+    extension = members(members(members(capabilities).get("_meta")).get(EXTENSION))
+    said = bytes(members(extension.get("discoverTools")).get("minor", Raw(b"0"))).strip()
+    return int(said) if said.isdigit() and len(said) < MINOR_DIGITS else 0
+
+
+def extension_offer(capabilities: Raw) -> dict[str, object]:
+    """The parts of the extension for this client; those that speak no minor version of discovery are told of none."""
+    if discovery_minor(capabilities) == 0:
+        return {**EXTENSION_OFFER}
+    parts = EXTENSION_OFFER[EXTENSION]
+    return {EXTENSION: {**parts, "discoverTools": {**parts["discoverTools"], "minor": DISCOVERY_MINOR}}}
+
+
 UNSTABLE_MCP = {EXTENSION: {"unstable": ["acp"]}}
 """MCP over ACP has no stable schema yet, in either version."""
 
@@ -205,7 +226,7 @@ def initialize_answer(version: str, capabilities: Raw = NO_CAPABILITIES) -> dict
             "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
             "mcpCapabilities": {"http": True, "sse": True, "acp": True, "_meta": UNSTABLE_MCP},
             "sessionCapabilities": {name: {} for name in _SESSION_CAPABILITIES},
-            "_meta": EXTENSION_OFFER,
+            "_meta": extension_offer(capabilities),
         },
         "authMethods": [{**AUTH, "id": AUTH_METHOD}, *terminal_methods(capabilities, "id")],
         "agentInfo": named(version),

@@ -214,7 +214,7 @@ class SessionMethods:
             workspace=AcpWorkspace(connection, session_id) if files else None,
             terminals=AcpTerminals(connection, session_id) if can.terminal else None,
             catalog=AcpToolCatalog(connection, session_id, spec.cwd, self._log) if can.discover_tools else None,
-            bridge=AcpToolBridge(connection, session_id) if can.discover_tools else None,
+            bridge=AcpToolBridge(connection, session_id, can.discovery_minor) if can.discover_tools else None,
             elicitor=AcpElicitor(connection, session_id) if can.elicitation_form else None,
             server_channel=self._channel,
         )

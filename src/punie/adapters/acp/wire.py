@@ -9,7 +9,15 @@ from __future__ import annotations
 from attrs import evolve
 from msgspec import Raw
 
-from punie.adapters.acp.handshake import EXTENSION, EXTENSION_PARTS, Params, is_object, is_true, members
+from punie.adapters.acp.handshake import (
+    EXTENSION,
+    EXTENSION_PARTS,
+    Params,
+    discovery_minor,
+    is_object,
+    is_true,
+    members,
+)
 from punie.domain.tools.catalog import ClientCapabilities
 
 
@@ -108,6 +116,30 @@ class CallAnswer(Params):
     content: list[Raw]
     is_error: bool | None = None
     structured_content: Raw = Raw(b"null")
+    locations: Raw = Raw(b"[]")
+
+
+class ShownChange(Params):
+    """A change of one file in a result or a preview."""
+
+    path: str
+    new_text: str
+    old_text: str | None = None
+
+
+class PreviewAnswer(Params):
+    """The answer to `_punie.dev/preview_tool`."""
+
+    diff: tuple[ShownChange, ...] = ()
+    locations: Raw = Raw(b"[]")
+    text: str = ""
+
+
+class ShownPlace(Params):
+    """A place that a client may follow the agent to; `line` is from 1."""
+
+    path: str
+    line: int | None = None
 
 
 def decode_capabilities(raw: Raw) -> ClientCapabilities:
@@ -130,6 +162,7 @@ def shared_capabilities(raw: Raw) -> ClientCapabilities:
     extension = members(members(capabilities.get("_meta")).get(EXTENSION))
     return ClientCapabilities(
         discover_tools=_announces(extension, "discoverTools"),
+        discovery_minor=discovery_minor(raw),
         tool_events=_announces(extension, "toolEvents"),
         elicitation_form=is_object(members(capabilities.get("elicitation")).get("form")),
     )

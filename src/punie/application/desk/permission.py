@@ -179,7 +179,7 @@ class SessionPermission:
             kind=request.tool.descriptor.kind,
             reason=display_exact(asking.reason),
             options=asking.options,
-            locations=tuple(where.path for where in request.context.locations),
+            locations=(*(where.path for where in request.context.locations), *prepared.locations),
             diffs=prepared.diffs,
             raw_input=request.tool.sent(request.arguments),
             would_store=would_store(asking.scope),

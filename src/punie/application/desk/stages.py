@@ -196,10 +196,9 @@ class CallStages:
         return ruling
 
     async def _explained(self, request: CallRequest, prepared: PreparedCall) -> PreparedCall:
-        said = ""
         with anyio.move_on_after(EXPLAINING_S):
-            said = await request.tool.explained(request.arguments, self.under_way.card)
-        return evolve(prepared, about="\n".join(filter(None, [prepared.about, said]))) if said else prepared
+            return await request.tool.explained(request.arguments, prepared, self.under_way.card)
+        return prepared
 
     async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
         """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""

@@ -92,7 +92,21 @@ class BridgedTool(SessionTool):
         missing = {name: value for name, value in self.sent_along.items() if name not in arguments}
         return freeze_object({**arguments, **missing}) if missing else arguments
 
-    async def explained(self, arguments: JsonObject, progress: CallProgress) -> str:
+    async def explained(self, arguments: JsonObject, prepared: PreparedCall, progress: CallProgress) -> PreparedCall:
+        said = [prepared.about, await self._explanation(arguments, progress)]
+        if self.tool.metadata.get("preview") is True:
+            call = ToolCall(progress.call_id, self.tool.name, self.sent(arguments))
+            try:
+                seen = await self.executor.preview(call)
+            except ToldToModel as error:
+                seen = ToolResult.failure(str(error))
+            if seen is not None:
+                said.append(seen.text)
+                diffs = tuple(part for part in seen.content if isinstance(part, Diff))
+                prepared = evolve(prepared, diffs=diffs or prepared.diffs, locations=seen.locations)
+        return evolve(prepared, about="\n".join(filter(None, said)))
+
+    async def _explanation(self, arguments: JsonObject, progress: CallProgress) -> str:
         if self.before is None or self.row.before == Explanation():
             return ""
         call = ToolCall(progress.call_id, self.row.before.tool, self.sent(EMPTY_OBJECT))
@@ -152,8 +166,9 @@ class BridgedTool(SessionTool):
         )
         if not result.succeeded or self.reader is None:
             return result
-        now = {path: await text_or_none(self.reader, path) for path in texts}
-        made = [Diff(path, old, now[path] or "") for path, old in texts.items() if (now[path] or "") != (old or "")]
+        told = {part.path for part in result.content if isinstance(part, Diff)}
+        now = {path: await text_or_none(self.reader, path) for path in texts if path not in told}
+        made = [Diff(path, old, now[path] or "") for path in now if (now[path] or "") != ((old := texts[path]) or "")]
         return evolve(result, content=(*result.content, *made), for_model=result.text) if made else result
 
 

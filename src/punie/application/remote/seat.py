@@ -183,6 +183,9 @@ class SeatedBridge(_Seated, ToolExecutor):
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
         return await _tool(self.seat, lambda peer: _lent(peer.bridge).execute(call, progress))
 
+    async def preview(self, call: ToolCall) -> ToolResult | None:
+        return await _tool(self.seat, lambda peer: _lent(peer.bridge).preview(call))
+
 
 class SeatedChannel(_Seated, ServerChannel):
     """The MCP servers of the connected client."""

@@ -100,8 +100,9 @@ class PreparedCall:
     `effect` runs the call once. `diffs` are the changes that the question shows. `watches_time` says that the effect
     keeps to the call's time limit itself and needs a moment beyond it to stop in good order; any other effect is
     stopped at the limit. `waits_for_person` says that the effect waits for a person, so that no time limit applies.
-    `about` is text that the question shows whole. `composed`, where there is one, runs in place of `effect`: it makes
-    other calls, so it takes no place among the calls that run at once, and no time of its own.
+    `about` is text that the question shows whole, `locations` are places that it shows beside those of the call.
+    `composed`, where there is one, runs in place of `effect`: it makes other calls, so it takes no place among the
+    calls that run at once, and no time of its own.
     """
 
     effect: Effect
@@ -109,6 +110,7 @@ class PreparedCall:
     watches_time: bool = False
     waits_for_person: bool = False
     about: str = ""
+    locations: tuple[str, ...] = ()
     composed: Composed | None = None
 
 
@@ -167,13 +169,13 @@ class SessionTool(Protocol):
         """The arguments as they would be sent, which are those that a person is shown."""
         return arguments
 
-    async def explained(self, arguments: JsonObject, progress: CallProgress) -> str:
-        """More text for the question, from another party that knows what the call would do; empty where there is none.
+    async def explained(self, arguments: JsonObject, prepared: PreparedCall, progress: CallProgress) -> PreparedCall:
+        """The call with more for the question, from another party that knows what the call would do.
 
         Asked for only where a person is asked.
         """
         del arguments, progress
-        return ""
+        return prepared
 
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         """The bytes of files that the call would read or write, without looking; None where the session knows none."""

@@ -160,6 +160,7 @@ class ClientCapabilities:
     write_text_file: bool = False
     terminal: bool = False
     discover_tools: bool = False
+    discovery_minor: int = 0
     tool_events: bool = False
     elicitation_form: bool = False
     compaction: bool = False
