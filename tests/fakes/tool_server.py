@@ -95,3 +95,6 @@ class FakeToolServers(ToolServers):
         if legacy:
             self.remembered.add(config.name)
         return self.made.setdefault(config.name, FakeToolServer(config))
+
+    async def prepare(self) -> None:
+        await anyio.lowlevel.checkpoint()

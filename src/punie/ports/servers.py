@@ -67,6 +67,14 @@ class ToolServers(Protocol):
         """
         ...
 
+    @abstractmethod
+    async def prepare(self) -> None:
+        """Load what every connection needs, which takes a second or two the first time. Never raises.
+
+        Nothing connects. Whoever gives a server little time calls this first, so that the time is the server's own.
+        """
+        ...
+
 
 class ServerUnavailableError(Exception):
     """A server that cannot be reached or does not answer in time; the message gives the reason and a remedy."""

@@ -7,6 +7,7 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Final, Self
@@ -142,8 +143,7 @@ class McpServer(ToolServer):
     async def _connected(self) -> Attempt:
         """A usable connection, made now where there is none. Raises `ServerUnavailableError`."""
         self._refuse()
-        if _LINK not in sys.modules:
-            await anyio.to_thread.run_sync(importlib.import_module, _LINK, abandon_on_cancel=True)
+        await _loaded()
         attempt = self._attempt
         if attempt is None or attempt.over:
             pause = self._not_before_s - self._clock.monotonic_s()
@@ -236,6 +236,12 @@ class McpServer(ToolServer):
         return ServerUnavailableError(f"The server {self._config.name} {words}.{more}")
 
 
+async def _loaded() -> None:
+    """Load the library, in a thread."""
+    if _LINK not in sys.modules:
+        await anyio.to_thread.run_sync(importlib.import_module, _LINK, abandon_on_cancel=True)
+
+
 def _linked(attempt: Attempt) -> Connection:
     assert attempt.link is not None  # noqa: S101 - _connected gives no other
     return attempt.link
@@ -298,6 +304,11 @@ class McpServers(ToolServers):
         if config.name not in self._servers:
             self._servers[config.name] = self._made(config, legacy=legacy)
         return self._servers[config.name]
+
+    async def prepare(self) -> None:
+        """Load the library `mcp`; where that fails, each connection says so."""
+        with suppress(ImportError):
+            await _loaded()
 
     def _tasks(self) -> TaskGroup:
         if self._group is None:

@@ -46,10 +46,22 @@ class Elsewhere:
         """The names of servers that never listed tools; they are asked only when the model searches."""
         return ()
 
+    def start(self) -> None:
+        """Begin to ask the servers that the client itself passed; returns at once."""
+
+    async def started(self) -> None:
+        """Wait, once in a session and a short time, for the servers of the client of which nothing is known yet."""
+        await anyio.lowlevel.checkpoint()
+
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
         """Ask those servers, for at most that time; the tools that they list are added to the session's."""
         del within_s
         await anyio.lowlevel.checkpoint()
+
+    async def missing(self) -> tuple[str, ...]:
+        """A sentence for each server that has listed no tools: it starts, or why it failed."""
+        await anyio.lowlevel.checkpoint()
+        return ()
 
     async def tools(self) -> tuple[SessionTool, ...]:
         """The tools that servers listed so far."""
@@ -90,6 +102,7 @@ class OfferedTools:
 
     async def current(self) -> ToolCatalog:
         """The tools that the next model request offers; the same object until something changes."""
+        await self.elsewhere.started()
         await self.toolbox.current()
         return self.settle()
 
@@ -120,10 +133,11 @@ class OfferedTools:
         named = () if self._form is DisclosureForm.FULL else self._named
         return next((tool for tool in named if tool.name == name), None)
 
-    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
-        """Ask servers that never listed their tools, so that a search finds those too."""
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> tuple[str, ...]:
+        """Ask servers that never listed their tools, so that a search finds those too; what is missing all the same."""
         await self.elsewhere.freshen(within_s)
         await self.toolbox.current()
+        return await self.elsewhere.missing()
 
     def find(self, query: str, limit: int) -> FoundTools:
         """Search the tools that are only named: those whose exact names are in the query, else the best hits."""

@@ -163,8 +163,16 @@ class KnownServer:
         """Ask for the tools in a task of its own; an asking that runs already is used, unless `anew`."""
         if self._running is None or anew:
             self._running = Asking()
+            if self.tools is None:
+                self.status = ServerStatus.STARTING
             tasks.start_soon(self._run, self._running)
         return self._running
+
+    def last(self, kept: KeptListing | None) -> Tools | None:
+        """The last list, from this process or an earlier one that reached the server in the same way; else None."""
+        if self.tools is None and kept is not None and kept.fingerprint == self.config.fingerprint:
+            return kept.tools
+        return self.tools
 
     def info(self, kept: KeptListing | None) -> ServerInfo:
         """The server's status; `kept` is the list in the state."""
@@ -185,8 +193,6 @@ class KnownServer:
             asking.done.set()
 
     async def _list(self) -> RefreshDelta:
-        if self.tools is None:
-            self.status = ServerStatus.STARTING
         changes, limit_s = self._changes, self.config.startup_s + self.config.call_s + BEYOND_BOUNDS_S
         try:
             with anyio.fail_after(limit_s):

@@ -31,9 +31,13 @@ from punie.ports.tools import CallProgress
 LATE_S = 0.3
 """How long a bounded request waits for a server that was late the last time."""
 
+START_WAIT_S = 2.0
+"""How long the first request of a session waits for servers of the client that never listed any tools."""
+
 RENEW_S = 1.0
 """How long a model request waits for the new list of a server that announced a change."""
 
+_WANTED = frozenset({ServerStatus.STARTING, ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL})
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
@@ -50,7 +54,7 @@ class ServerRegistry(OwnTaskGroup):
     """The configured servers and their tools; an async context manager that lives as long as the session.
 
     A server is started when its tools are first asked for, a project's server only after a person approved exactly that
-    entry. Each server is asked in a task of its own, once for all callers that wait, so that one that hangs or fails
+    entry; `start` asks the servers that the client itself passed. Each server is asked in a task of its own, once for all callers that wait, so that one that hangs or fails
     holds up only the callers that wait for it. Of servers with one name the client's counts, then the project's, then
     the user's. `hear` is told the name of a server whose tools changed.
     """
@@ -60,6 +64,7 @@ class ServerRegistry(OwnTaskGroup):
     approvals: ServerApprovals
     hear: Callable[[str], None] = field(default=lambda _server: None)
     _known: dict[str, KnownServer] = field(factory=dict[str, KnownServer], init=False)
+    _start: anyio.Event | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         for config in sorted(self.configs, key=lambda config: _STRENGTH[config.origin]):
@@ -80,6 +85,34 @@ class ServerRegistry(OwnTaskGroup):
             evolve(row, status=ServerStatus.NEEDS_APPROVAL, message=waiting[row.name]) if row.name in waiting else row
             for row in rows
         )
+
+    async def missing(self) -> tuple[ServerInfo, ...]:
+        """The servers that are wanted and listed no tools in this process: they start, failed, or wait for a person."""
+        rows = await self.list_servers()
+        return tuple(row for row in rows if row.status in _WANTED and self._known[row.name].tools is None)
+
+    def start(self) -> anyio.Event:
+        """Ask the servers that the client passed for their tools, once in a session; returns at once.
+
+        The event is set when those of which nothing is known listed their tools or failed, at the latest `START_WAIT_S`
+        after they were started; the asking goes on.
+        """
+        if self._start is None:
+            self._start = anyio.Event()
+            self.tasks.start_soon(self._ask_clients, self._start)
+        return self._start
+
+    async def _ask_clients(self, started: anyio.Event) -> None:
+        theirs = (known for known in self._known.values() if known.config.origin is ServerOrigin.CLIENT)
+        askings = [(known, known.ask(self.tasks)) for known in theirs if _why_not(known) is None]
+        try:
+            if askings:
+                await self.around.servers.prepare()
+                kept = await self.around.listings.last(self.around.directory)
+                with anyio.move_on_after(START_WAIT_S):
+                    await _all_done(asking for known, asking in askings if known.last(kept.get(known.name)) is None)
+        finally:
+            started.set()
 
     async def list_tools(self, server: str | None = None, *, within_s: float | None = None) -> Tools:
         """The tools of that server, or of all usable ones; servers whose list is out of date are asked.
@@ -113,9 +146,7 @@ class ServerRegistry(OwnTaskGroup):
         found: list[ToolInfo] = []
         unlisted: list[str] = []
         for known in usable:
-            tools, before = known.tools, kept.get(known.name)
-            if tools is None and before is not None and before.fingerprint == known.config.fingerprint:
-                tools = before.tools
+            tools = known.last(kept.get(known.name))
             if tools is None:
                 unlisted.append(known.name)
             else:

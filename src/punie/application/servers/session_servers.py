@@ -25,6 +25,9 @@ from punie.ports.tools import ArgumentValidator, CallProgress, ToolExecutor
 DESCRIPTION_LIMIT = 2_000
 """Characters of a server's tool description that a model gets."""
 
+WHY_CHARS = 500
+"""Characters of the reason why a server has no tools."""
+
 
 @frozen
 class ServerCalls(ToolExecutor):
@@ -59,7 +62,7 @@ class ServerTool(BridgedTool):
 
 @define
 class SessionServers(Elsewhere):
-    """The server tools of one session; lives as long as the session. Listing starts no server; `freshen` may."""
+    """The server tools of one session; lives as long as the session. Listing starts no server; others may."""
 
     session_id: str
     registry: ServerRegistry
@@ -114,8 +117,22 @@ class SessionServers(Elsewhere):
     def unlisted(self) -> tuple[str, ...]:
         return self._unlisted
 
+    def start(self) -> None:
+        self.registry.start()
+
+    async def started(self) -> None:
+        await self.registry.start().wait()
+
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
         await self.registry.list_tools(within_s=within_s)
+
+    async def missing(self) -> tuple[str, ...]:
+        return tuple(
+            f"The server {one_line(row.name)} is still starting."
+            if row.status is ServerStatus.STARTING
+            else f"The server {one_line(row.name)} has listed no tools: {one_line(row.message, WHY_CHARS)}"
+            for row in await self.registry.missing()
+        )
 
 
 def described(info: ToolInfo, along: JsonObject) -> ToolDescriptor:

@@ -237,7 +237,8 @@ class LiveSession(OwnTaskGroup):
         thinks = "" if self.effort is None else f", thinking effort {self.effort.value}"
         model = f"model: {one_line(self.model)}{thinks}"
         facts = (mode_fact(self.mode.current), *await self.instructions.looked(), model, f"date: {day}")
-        return Situation(facts, (await self.desk.toolbox.current()).names)
+        await self.desk.offered.current()  # the first time this waits for servers, whose tools are then no news
+        return Situation(facts, self.desk.registry.catalog().names)
 
     async def _let_go(self, tasks: TaskGroup) -> None:
         tasks.cancel_scope.cancel()
@@ -276,6 +277,7 @@ class LiveSession(OwnTaskGroup):
         """Tell the client what changes between turns; until cancelled."""
         await self.greeted.wait()
         await self.commands.announce(self)
+        self.desk.offered.elsewhere.start()  # behind the answer, which needs the processor more
         if self.gauge.latest is not None:  # the session goes on from another process, and its log has the event already
             await self.recorder.lane.emit(self.gauge.latest)
         self.recorder.notices.greet()

@@ -50,15 +50,14 @@ async def list_tools(invocation: Invocation) -> Outcome:
     """`/tools [WORDS]`: lists the tools that mention the words, also those of which the model knows only the names."""
     catalog = await invocation.session.desk.toolbox.current()
     found = [tool for tool in catalog if mentions(tool, invocation.arguments)]
-    if not len(catalog):
-        return Answered("This session offers no tools.")
-    if not found:
-        return Answered(f"No tool matches. `/tools` lists all {len(catalog)}.")
     lines = [_line(tool) for tool in found[:LINES_LIMIT]]
+    if not found:
+        lines = [f"No tool matches. `/tools` lists all {len(catalog)}." if catalog else "This session offers no tools."]
     if len(found) > LINES_LIMIT:
         lines.append(f"- ... and {len(found) - LINES_LIMIT} more; `/tools` with a word finds them.")
-    if catalog.left_out and not invocation.arguments:
-        lines += ["", "Not offered:", "", *(f"- `{name}`: {why}" for name, why in catalog.left_out)]
+    left_out = () if invocation.arguments else catalog.left_out
+    missing = (*left_out, *invocation.session.desk.offered.elsewhere.missing())
+    lines += ["", "Not offered:", "", *(f"- `{name}`: {why}" for name, why in missing)] if missing else []
     return Answered("\n".join(lines))
 
 

@@ -44,6 +44,7 @@ pytestmark = pytest.mark.anyio
 
 LOG = logging.getLogger("test.servers")
 PROJECT = ServerOrigin.PROJECT
+CLIENT = ServerOrigin.CLIENT
 
 
 @define(slots=False)
@@ -485,6 +486,64 @@ async def test_a_server_that_hangs_keeps_only_the_first_search_waiting(bench: Be
         with anyio.move_on_after(0.05) as waited:
             await registry.list_tools(within_s=60)
         assert waited.cancelled_caught, "it has answered since, and is waited for as any other"
+
+
+# --- the client's own servers ------------------------------------------------------------------
+
+
+async def test_only_servers_that_the_client_passed_are_asked_at_the_start_of_a_session(bench: Bench):
+    bench.add("alpha", "echo", origin=CLIENT)
+    bench.add("beta", "echo")
+    bench.add("gamma", "echo", origin=PROJECT)
+    bench.add("delta", "echo", origin=CLIENT, disabled=True)
+    async with bench.registry() as registry:
+        assert bench.asked() == {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}
+        for _ in range(2):
+            await registry.start().wait()
+        assert names((await registry.known()).tools) == ["alpha__echo"]
+        assert bench.asked() == {"alpha": 1, "beta": 0, "gamma": 0, "delta": 0}
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+async def test_the_start_is_waited_for_a_bounded_time_and_only_while_nothing_is_known(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, known_before: bool
+):
+    monkeypatch.setattr(registry_module, "START_WAIT_S", 60.0 if known_before else 0.05)
+    slow = bench.add("alpha", "echo", origin=CLIENT)
+    slow.hold = anyio.Event()
+    if known_before:
+        fingerprint = bench.configs[0].fingerprint
+        await bench.listings.keep(a_listing(fingerprint=fingerprint, tools=(a_tool("old", "alpha"),)))
+    async with bench.registry() as registry:
+        with anyio.fail_after(5):
+            await registry.start().wait()
+        assert names((await registry.known()).tools) == (["alpha__old"] if known_before else [])
+        assert [row.status for row in await registry.missing()] == [ServerStatus.STARTING]
+        slow.hold.set()
+        assert names(await registry.list_tools()) == ["alpha__echo"]
+        assert await registry.missing() == ()
+        assert bench.asked() == {"alpha": 1}
+
+
+async def test_a_server_that_lists_nothing_is_missing_with_the_reason(bench: Bench):
+    bench.add("alpha", origin=CLIENT).down = "is down"
+    bench.add("beta", "echo", origin=PROJECT)
+    bench.add("gamma", "echo")
+    bench.add("delta", "echo", disabled=True)
+    async with bench.registry() as registry:
+        await registry.start().wait()
+        told = {row.name: row.message for row in await registry.missing()}
+        assert told.keys() == {"alpha", "beta"}, "one that was never wanted is not missed"
+        assert told["alpha"] == "The server alpha is down."
+        assert "punie servers approve beta" in told["beta"]
+
+
+async def test_leaving_the_registry_while_the_clients_servers_start_ends_the_asking(bench: Bench):
+    bench.add("alpha", "echo", origin=CLIENT).hold = anyio.Event()
+    async with bench.registry() as registry:
+        started = registry.start()
+        await anyio.wait_all_tasks_blocked()
+    assert started.is_set(), "no request waits for ever"
 
 
 # --- refresh -----------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ class FoundTools:
 FindTools: TypeAlias = Callable[[str, int], FoundTools]
 """Searches for the words of the first argument; the second is how many hits there may be."""
 
-Freshen: TypeAlias = Callable[[], Awaitable[None]]
-"""Asks servers that have not listed their tools yet, in bounded time."""
+Freshen: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
+"""Asks servers that have not listed their tools yet, in bounded time; a sentence for each that still has not."""
 
 
 @frozen
@@ -60,23 +60,25 @@ class SearchTools(PlainTool):
 
     async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         query = text_argument(arguments, "query")
-        await self.freshen()
-        return _told(query, self.find(query, MOST_HITS))
+        missing = await self.freshen()
+        return _told(query, self.find(query, MOST_HITS), missing)
 
 
-def _told(query: str, found: FoundTools) -> ToolResult:
+def _told(query: str, found: FoundTools, missing: tuple[str, ...]) -> ToolResult:
     hits = [
         *({**encode_definition(tool), "server": server_of(tool)} for tool in found.best),
         *({"name": tool.name, "server": server_of(tool), "description": line_of(tool)} for tool in found.others),
     ]
     if not hits:
-        return ToolResult.success(
-            f"No tool fits {one_line(query)!r}. There are tools on: {found.servers or 'no server'}. Use other words.",
-            structured={"hits": hits},
-        )
+        searched = f"There are tools on: {found.servers or 'no server'}."
+        none = f"No tool fits {one_line(query)!r}. {searched} Use other words."
+        if missing:
+            none = "\n".join((f"Nothing was found for {one_line(query)!r} yet. {searched}", *missing, "Search again later."))
+        return ToolResult.success(none, structured={"hits": hits})
     said = [f"{tool.name}: {tool.description}\n{schema_text(tool)}" for tool in found.best]
     if found.others:
         said += ["Others (search the name for its schema):", *map(_line, found.others)]
+    said += missing
     return ToolResult.success("\n".join(said), structured={"hits": hits})
 
 
