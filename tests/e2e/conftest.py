@@ -103,6 +103,16 @@ def spawn(tmp_path: Path, project: Path, schema: OfficialSchema | None) -> Spawn
 
 
 @pytest.fixture
+def spawn_naming(spawn: Spawn) -> Spawn:
+    """As `spawn`, with tools of servers that are only named, so that they can be searched at any time."""
+
+    def start(*turns: list[scripts.Item], env: dict[str, str] | None = None, **options: Any) -> RawClient:
+        return spawn(*turns, env={"PUNIE_TOOLS_DISCLOSURE": "names", **(env or {})}, **options)
+
+    return start
+
+
+@pytest.fixture
 def spawn_ide(spawn: Spawn) -> Spawn:
     """As `spawn`, with a client that has everything, discovery included."""
 

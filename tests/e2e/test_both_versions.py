@@ -248,8 +248,7 @@ async def test_servers_of_the_client_are_found_and_called_over_stdio_and_over_ac
     spawn_version: Versioned, project: Path, tmp_path: Path, version: int
 ):
     server = {**entry(tmp_path / "notes"), **({"type": "stdio"} if version == 2 else {})}
-    search = call("search_tools", query="echo text")
-    script = [search, call(ECHO, text="heard"), RESULT, call("inside__echo", text=" too"), RESULT]
+    script = [call(ECHO, text="heard"), RESULT, call("inside__echo", text=" too"), RESULT]
     async with spawn_version(script) as ide:
         inside = serve(ide, name="inside")
         ide.person.always("allow_once")
@@ -257,7 +256,7 @@ async def test_servers_of_the_client_are_found_and_called_over_stdio_and_over_ac
         session = await ide.new_session(project, mcpServers=[server, inside.entry])
         turn = await ide.prompt(session, timeout_s=30)
         assert turn.text == "heard too"
-        assert [card.status for card in turn.cards] == ["completed"] * 3
+        assert [card.status for card in turn.cards] == ["completed"] * 2
         assert inside.wrong == []
 
 

@@ -53,6 +53,11 @@ async def session_with(ide: RawClient, project: Path, era: str) -> str:
 FIND = call("search_tools", query="fill capabilities unasked")
 
 
+@pytest.fixture
+def spawn(spawn_naming: Spawn) -> Spawn:
+    return spawn_naming
+
+
 async def run(ide: RawClient, project: Path, era: str, forms: Callable[[dict[str, Any]], Any] | None = None) -> Turn:
     if forms is not None:
         ide.handlers["elicitation/create"] = forms

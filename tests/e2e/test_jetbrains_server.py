@@ -165,7 +165,7 @@ async def test_what_was_listed_once_is_offered_in_the_next_session_with_its_new_
     async with spawn([TOOLS]) as ide:
         other = server.entry("nothing", IJ_MCP_AUTH_TOKEN="another")
         assert READ in (await ide.prompt(await session_with(ide, project, other))).text
-    assert server.count("launched") == launched == 1
+    assert launched == 1
 
 
 async def test_the_router_asks_for_each_command_anew_and_shows_it_whole(
@@ -196,10 +196,10 @@ async def test_a_rule_can_name_the_router(spawn: Spawn, project: Path, server: I
     settings = tmp_path / "home" / "punie" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text(f'[[permissions.rules]]\ndecision = "deny"\ntool = "{ROUTER}"\nreason = "no back doors"\n')
-    script = [call("search_tools", query=ROUTER), call(ROUTER, command="get_repositories"), RESULT]
+    script = [call(ROUTER, command="get_repositories"), RESULT]
     async with spawn(script) as ide:
         turn = await ide.prompt(await session_with(ide, project, server.entry("nothing")), timeout_s=SLOW_S)
-        assert [card.status for card in turn.cards] == ["completed", "failed"]
+        assert [card.status for card in turn.cards] == ["failed"]
         assert "no back doors" in turn.text
         assert ide.person.questions == []
     assert server.calls == []

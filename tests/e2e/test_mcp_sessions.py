@@ -37,32 +37,40 @@ def offered(text: str) -> list[str]:
 
 
 @pytest.mark.requirement("S2-70", "S4-04", "A-13")
-async def test_a_clients_server_starts_when_its_tools_are_searched_and_not_before(
+async def test_a_clients_server_starts_with_the_session_and_one_of_a_file_when_its_tools_are_searched(
     spawn: Spawn, project: Path, tmp_path: Path
 ) -> None:
-    notes = tmp_path / "notes"
-    async with spawn(
-        [TOOLS], [call("search_tools", query="echo text"), RESULT, call(ECHO, text="hello"), RESULT]
-    ) as ide:
+    notes, of_the_user = tmp_path / "notes", tmp_path / "notes-of-the-user"
+    _users(tmp_path, lazy=entry(of_the_user))
+    lazily = [call("search_tools", query="echo text"), call("lazy__echo", text="x")]
+    async with spawn([TOOLS, call(ECHO, text="hello"), RESULT], lazily) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, entry(notes))
-        first = await ide.prompt(session)
-        assert "search_tools" in offered(first.text)
-        assert not notes.exists()
+        first = await ide.prompt(session, timeout_s=30)
+        assert {ECHO, "search_tools"} <= {*offered(first.text.partition("]hello")[0] + "]")}
+        assert first.text.endswith("hello")
+        assert not of_the_user.exists()
         second = await ide.prompt(session, timeout_s=30)
         assert [card.status for card in second.cards] == ["completed", "completed"]
-        assert second.text.endswith("hello")
-        assert notes.exists()
+        assert of_the_user.exists()
+
+
+def _users(tmp_path: Path, **servers: dict[str, Any]) -> None:
+    """The user's own file names these servers."""
+    home = Path(clean_environment(tmp_path / "home")["PUNIE_HOME"])
+    home.mkdir(parents=True, exist_ok=True)
+    parts = {name: {"command": each["command"], "args": each["args"]} for name, each in servers.items()}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": parts}))
 
 
 @pytest.mark.requirement("S2-71")
 async def test_a_servers_tool_asks_and_a_denial_reaches_no_server(spawn: Spawn, project: Path, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    async with spawn([call("search_tools", query="crash"), call(f"{NAME}__crash"), RESULT]) as ide:
+    async with spawn([call(f"{NAME}__crash"), RESULT]) as ide:
         ide.person.always("reject_once")
         session = await session_with(ide, project, entry(notes, "--also", "crash"))
         turn = await ide.prompt(session, timeout_s=30)
-        assert [card.status for card in turn.cards] == ["completed", "failed"]
+        assert [card.status for card in turn.cards] == ["failed"]
         assert "acted" not in notes.read_text()
         assert len(ide.person.questions) == 1
 
@@ -84,12 +92,12 @@ async def test_what_was_listed_once_is_offered_in_the_next_session_without_a_sta
     spawn: Spawn, project: Path, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
-    servers = [entry(notes)]
+    _users(tmp_path, helper=entry(notes))
     async with spawn([call("search_tools", query="echo")], [TOOLS]) as ide:
-        await ide.prompt(await session_with(ide, project, *servers), timeout_s=30)
+        await ide.prompt(await session_with(ide, project), timeout_s=30)
     before = notes.read_text()
     async with spawn([TOOLS]) as ide:
-        turn = await ide.prompt(await session_with(ide, project, *servers))
+        turn = await ide.prompt(await session_with(ide, project))
         assert ECHO in offered(turn.text)
     assert notes.read_text() == before
 
@@ -99,7 +107,6 @@ async def test_a_call_that_crashes_its_server_is_a_failed_call_and_the_next_one_
 ) -> None:
     notes = tmp_path / "notes"
     script = [
-        call("search_tools", query="echo crash"),
         call(f"{NAME}__crash"),
         RESULT,
         call(ECHO, text="again"),
@@ -108,7 +115,7 @@ async def test_a_call_that_crashes_its_server_is_a_failed_call_and_the_next_one_
     async with spawn(script) as ide:
         ide.person.always("allow_once")
         turn = await ide.prompt(await session_with(ide, project, entry(notes, "--also", "crash")), timeout_s=40)
-        assert [card.status for card in turn.cards] == ["completed", "failed", "completed"]
+        assert [card.status for card in turn.cards] == ["failed", "completed"]
         assert turn.text.endswith("again")
         assert "acted" in notes.read_text()
 
@@ -136,7 +143,6 @@ async def test_a_projects_server_is_not_started_before_it_was_approved(
 async def test_calls_of_two_servers_run_side_by_side(spawn: Spawn, project: Path, tmp_path: Path) -> None:
     names = ("one", "two")
     script = [
-        call("search_tools", query="echo text"),
         parallel(*(call(f"{name}__echo", text=name) for name in names)),
         RESULT,
     ]

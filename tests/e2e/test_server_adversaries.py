@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.architecture.source_tree import ROOT
@@ -25,6 +26,11 @@ SERVERS = ROOT / "tests" / "fakes" / "mcp_servers"
 HEALTHY = ("one", "two", "three")
 SEARCH = [call("search_tools", query="echo text")]
 ECHOES = 10
+
+
+@pytest.fixture
+def spawn(spawn_naming: Spawn) -> Spawn:
+    return spawn_naming
 
 
 def healthy(name: str) -> dict[str, Any]:
@@ -152,6 +158,29 @@ async def test_a_server_that_lies_about_its_tools_gets_nobody_elses_name_and_no_
         assert not any(sign in json.dumps(offered, ensure_ascii=False) for sign in "\u200b\u202e\x1b")
         asked = [question["toolCall"]["title"] for question in ide.person.questions]
         assert len(asked) == 2, "each of its calls is asked about, whatever it says of itself"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc on this system")
+async def test_sessions_that_are_closed_while_their_servers_start_leave_none_of_them(
+    spawn: Spawn, project: Path, tmp_path: Path
+) -> None:
+    notes = [tmp_path / f"notes-{number}" for number in range(6)]
+    async with spawn([text("here")]) as ide:
+        await ide.initialize()
+        for number, each in enumerate(notes):
+            kind = ("hang", "loud_start")[number % 2]
+            opened = await ide.new_session(project, mcpServers=[adversary(kind, each), healthy("one")])
+            with anyio.fail_after(30):
+                while number < 2 and not each.exists():  # noqa: ASYNC110 - another process: nothing else tells
+                    await anyio.sleep(0.02)
+            await ide.request("session/close", {"sessionId": opened}, timeout_s=15)
+        started = [
+            int(pid) for each in notes if each.exists() for pid in re.findall(r"started (\d+)", each.read_text())
+        ]
+        assert len(started) >= 2
+        assert children_of(ide.process.pid) == []
+        for pid in started:
+            await gone(pid)
 
 
 PUNIE_ENDS = ["kill", "term", "interrupt", "end of input", "close", "end"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.raw_client import RawClient
+from tests.e2e.raw_client import RawClient, clean_environment
 from tests.e2e.scripts import RESULT, call, sleep
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02", "R-16")]
@@ -95,9 +95,11 @@ def notes(folder: Path, word: str) -> int:
 
 
 async def opened(ide: RawClient, project: Path, folder: Path) -> str:
-    await ide.initialize()
-    entry = {"name": "srv", "command": sys.executable, "args": [str(folder / "server.py")], "env": []}
-    return await ide.new_session(project, mcpServers=[entry])
+    """The user's own file names the server, which is started when it is needed."""
+    entry = {"command": sys.executable, "args": [str(folder / "server.py")]}
+    users = Path(clean_environment(folder.parent / "home")["PUNIE_HOME"]) / "mcp.json"
+    users.write_text(json.dumps({"mcpServers": {"srv": entry}}), "utf-8")
+    return await ide.open(project)
 
 
 def rules(ide: RawClient) -> list[str]:

@@ -62,19 +62,17 @@ async def test_initialize_says_that_it_is_there_and_unstable_and_a_stable_client
 
 
 @pytest.mark.requirement("S2-70", "S4-04", "ACP mcp/message")
-async def test_it_is_asked_nothing_before_its_tools_are_searched_and_then_answers_calls(
-    spawn: Spawn, project: Path
-) -> None:
-    async with spawn([TOOLS], [SEARCH, call("helper__echo", text="grüße"), RESULT]) as ide:
+async def test_it_is_asked_behind_the_sessions_answer_and_then_answers_calls(spawn: Spawn, project: Path) -> None:
+    async with spawn([TOOLS], [call("helper__echo", text="grüße"), RESULT]) as ide:
         served = serve(ide)
         served.pages = 2
         session = await session_with(ide, project, served)
-        first = await ide.prompt(session)
-        assert "search_tools" in first.text
-        assert served.heard == []
+        first = await ide.prompt(session, timeout_s=TURN_S)
+        assert "helper__echo" in first.text
+        assert "search_tools" not in first.text
         second = await ide.prompt(session, timeout_s=TURN_S)
         assert second.text.endswith("grüße")
-        assert [card.status for card in second.cards] == ["completed", "completed"]
+        assert [card.status for card in second.cards] == ["completed"]
         assert served.methods.count("tools/list") == 2
         assert served.wrong == []
 
@@ -147,9 +145,8 @@ async def test_an_error_of_the_way_there_is_a_failed_call_that_says_so(
 ) -> None:
     calls = [[call("helper__outer", code=code), RESULT] for code, _words in ERRORS_OF_THE_WAY]
     still_here = [call("helper__echo", text="still here"), RESULT]
-    async with spawn([SEARCH], *([*each, *still_here] for each in calls)) as ide:
+    async with spawn(*([*each, *still_here] for each in calls)) as ide:
         session = await session_with(ide, project, serve(ide, "outer"))
-        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
         for code, words in ERRORS_OF_THE_WAY:
             with subtests.test(code=code):
                 turn = await ide.prompt(session, timeout_s=TURN_S)
@@ -163,9 +160,8 @@ async def test_an_error_of_the_server_is_one_of_its_own_whatever_its_code(
 ) -> None:
     codes = [-32000, -32602, -32603, -33001, 7]
     still_here = [call("helper__echo", text="still here"), RESULT]
-    async with spawn([SEARCH], *([call("helper__inner", code=code), RESULT, *still_here] for code in codes)) as ide:
+    async with spawn(*([call("helper__inner", code=code), RESULT, *still_here] for code in codes)) as ide:
         session = await session_with(ide, project, serve(ide, "inner"))
-        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
         for code in codes:
             with subtests.test(code=code):
                 turn = await ide.prompt(session, timeout_s=TURN_S)
@@ -183,12 +179,10 @@ async def test_what_is_no_answer_is_a_failed_call_and_costs_nobody_else(
     spawn: Spawn, project: Path, subtests: pytest.Subtests
 ) -> None:
     async with spawn(
-        [SEARCH],
         *[[call("helper__raw"), RESULT, call("helper__echo", text="still here"), RESULT]] * len(NO_ANSWERS),
     ) as ide:
         served = serve(ide, "raw")
         session = await session_with(ide, project, served)
-        assert (await ide.prompt(session, timeout_s=TURN_S)).card.status == "completed"
         for raw in NO_ANSWERS:
             with subtests.test(raw=raw):
                 served.raw = raw
@@ -246,11 +240,11 @@ async def test_a_flood_of_progress_neither_stops_the_call_nor_the_client(spawn: 
 
 
 async def test_two_servers_of_one_client_are_told_apart_by_id_and_run_side_by_side(spawn: Spawn, project: Path) -> None:
-    script = [SEARCH, parallel(call("one__echo", text="from one"), call("two__add", a=1, b=2)), RESULT]
+    script = [parallel(call("one__echo", text="from one"), call("two__add", a=1, b=2)), RESULT]
     async with spawn(script) as ide:
         one, two = serve(ide, server_id="id-1", name="one"), serve(ide, server_id="id-2", name="two")
         turn = await ide.prompt(await session_with(ide, project, one, two), timeout_s=TURN_S)
-        assert [card.status for card in turn.cards] == ["completed"] * 3
+        assert [card.status for card in turn.cards] == ["completed"] * 2
         assert (one.called("echo"), one.called("add")) == (True, False)
         assert (two.called("echo"), two.called("add")) == (False, True)
         assert one.wrong == two.wrong == []
@@ -275,12 +269,14 @@ async def test_two_sessions_share_a_server_and_closing_one_leaves_the_other(spaw
 
 
 async def test_session_new_does_not_wait_for_a_server_that_never_answers(spawn: Spawn, project: Path) -> None:
-    async with spawn([TOOLS]) as ide:
+    async with spawn([TOOLS, SEARCH, RESULT], env={"PUNIE_TOOLS_DISCLOSURE": "names"}) as ide:
         gate = ide.hold("mcp/message")
         served = serve(ide)
         session = await session_with(ide, project, served)
-        await ide.prompt(session)
-        assert not gate.arrived.is_set()
+        turn = await ide.prompt(session, timeout_s=TURN_S)
+        assert gate.arrived.is_set()
+        assert "helper: this server is still starting" in turn.text
+        assert "No tool fits" not in turn.text
 
 
 async def test_a_client_that_goes_away_in_the_middle_of_a_call_ends_the_agent_in_order(
@@ -324,7 +320,7 @@ async def test_a_server_may_ask_the_person_for_something_first(spawn: Spawn, pro
 async def test_an_entry_that_cannot_be_used_costs_the_session_nothing(
     spawn: Spawn, project: Path, entry: dict[str, Any], said: str
 ) -> None:
-    async with spawn([call("search_tools", query="echo"), RESULT]) as ide:
+    async with spawn([TOOLS]) as ide:
         served = serve(ide, server_id="good", name="good")
         await ide.initialize()
         session = await ide.new_session(project, mcpServers=[entry, served.entry])

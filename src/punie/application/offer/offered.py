@@ -58,9 +58,8 @@ class Elsewhere:
         del within_s
         await anyio.lowlevel.checkpoint()
 
-    async def missing(self) -> tuple[str, ...]:
-        """A sentence for each server that has listed no tools: it starts, or why it failed."""
-        await anyio.lowlevel.checkpoint()
+    def missing(self) -> tuple[tuple[str, str], ...]:
+        """The servers that were asked and have listed no tools so far, each with the reason in words."""
         return ()
 
     async def tools(self) -> tuple[SessionTool, ...]:
@@ -104,7 +103,8 @@ class OfferedTools:
         """The tools that the next model request offers; the same object until something changes."""
         await self.elsewhere.started()
         await self.toolbox.current()
-        return self.settle()
+        offered, missing = self.settle(), self.elsewhere.missing()
+        return evolve(offered, left_out=(*offered.left_out, *missing)) if missing else offered
 
     def settle(self) -> ToolCatalog:
         """As `current`, without waiting for changes that were announced."""
@@ -133,11 +133,11 @@ class OfferedTools:
         named = () if self._form is DisclosureForm.FULL else self._named
         return next((tool for tool in named if tool.name == name), None)
 
-    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> tuple[str, ...]:
-        """Ask servers that never listed their tools, so that a search finds those too; what is missing all the same."""
+    async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> tuple[tuple[str, str], ...]:
+        """Ask servers that never listed their tools, so that a search finds those too; returns those without tools."""
         await self.elsewhere.freshen(within_s)
         await self.toolbox.current()
-        return await self.elsewhere.missing()
+        return self.elsewhere.missing()
 
     def find(self, query: str, limit: int) -> FoundTools:
         """Search the tools that are only named: those whose exact names are in the query, else the best hits."""

@@ -22,6 +22,12 @@ from punie.ports.engine import EventSink
 NEWS_INTERVAL_S = 0.1
 """Changes within this time after an event are told together, so that no client is flooded."""
 
+REST_SHARE, LONGEST_REST_S = 9.0, 5.0
+"""How long nothing is listed after a listing, in times of what that took, and at most; a request ends the rest.
+
+A server that announces changes all the time would else keep the processor busy while no request needs its tools.
+"""
+
 BuildTools: TypeAlias = Callable[[ToolPlan], "tuple[SessionTool, ...]"]
 ListLast: TypeAlias = Callable[[tuple[SessionTool, ...]], Awaitable[tuple[SessionTool, ...]]]
 
@@ -46,6 +52,7 @@ class Toolbox:
     _taken_in: int = field(default=0, init=False)
     _wake: anyio.Event = field(factory=anyio.Event, init=False)
     _done: anyio.Event = field(factory=anyio.Event, init=False)
+    _wanted: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def fill(self) -> DiscoveryReport:
         """Ask the client and build the tools: once when the session opens, and again in `watch`."""
@@ -71,8 +78,8 @@ class Toolbox:
         """
         while True:
             await self._wake.wait()
-            self._wake = anyio.Event()
-            taking_in = self._announced
+            self._wake, self._wanted = anyio.Event(), anyio.Event()
+            taking_in, began_s = self._announced, anyio.current_time()
             if self._client_changed:
                 self._client_changed = False
                 await self.fill()
@@ -81,11 +88,14 @@ class Toolbox:
             self._taken_in = taking_in
             self._done.set()
             self._done = anyio.Event()
+            with anyio.move_on_after(min(REST_SHARE * (anyio.current_time() - began_s), LONGEST_REST_S)):
+                await self._wanted.wait()
 
     async def current(self) -> ToolCatalog:
         """The offered tools, after every change that was announced until now."""
         announced = self._announced
         while self._taken_in < announced:
+            self._wanted.set()
             await self._done.wait()
         return self.registry.catalog()
 

@@ -163,7 +163,7 @@ class KnownServer:
         """Ask for the tools in a task of its own; an asking that runs already is used, unless `anew`."""
         if self._running is None or anew:
             self._running = Asking()
-            if self.tools is None:
+            if self.status is ServerStatus.IDLE:  # one that failed has failed until it lists its tools
                 self.status = ServerStatus.STARTING
             tasks.start_soon(self._run, self._running)
         return self._running
@@ -262,7 +262,7 @@ class KnownServer:
         """Note that the server is down; its last list counts until it is back."""
         was, self.status, self.message = self.status, ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
-        self.around.warn(f"The MCP server {self.name} does not work", self.message)
         if was is not ServerStatus.ERROR:
+            self.around.warn(f"The MCP server {self.name} does not work", self.message)
             self.heard(self.name)  # other tools of the same purpose are offered while it is down
         return RefreshDelta(errors={self.name: self.message})

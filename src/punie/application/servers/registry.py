@@ -37,7 +37,8 @@ START_WAIT_S = 2.0
 RENEW_S = 1.0
 """How long a model request waits for the new list of a server that announced a change."""
 
-_WANTED = frozenset({ServerStatus.STARTING, ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL})
+_WHY = {ServerStatus.STARTING: "this server is still starting"}
+_MISSING = frozenset({ServerStatus.STARTING, ServerStatus.ERROR})
 _STRENGTH = {ServerOrigin.CLIENT: 0, ServerOrigin.PROJECT: 1, ServerOrigin.USER: 2}
 
 
@@ -54,9 +55,10 @@ class ServerRegistry(OwnTaskGroup):
     """The configured servers and their tools; an async context manager that lives as long as the session.
 
     A server is started when its tools are first asked for, a project's server only after a person approved exactly that
-    entry; `start` asks the servers that the client itself passed. Each server is asked in a task of its own, once for all callers that wait, so that one that hangs or fails
-    holds up only the callers that wait for it. Of servers with one name the client's counts, then the project's, then
-    the user's. `hear` is told the name of a server whose tools changed.
+    entry; `start` asks the servers that the client itself passed. Each server is asked in a task of its own, once for
+    all callers that wait, so that one that hangs or fails holds up only the callers that wait for it. Of servers with
+    one name the client's counts, then the project's, then the user's. `hear` is told the name of a server whose tools
+    changed.
     """
 
     configs: Iterable[ServerConfig]
@@ -86,10 +88,10 @@ class ServerRegistry(OwnTaskGroup):
             for row in rows
         )
 
-    async def missing(self) -> tuple[ServerInfo, ...]:
-        """The servers that are wanted and listed no tools in this process: they start, failed, or wait for a person."""
-        rows = await self.list_servers()
-        return tuple(row for row in rows if row.status in _WANTED and self._known[row.name].tools is None)
+    def missing(self) -> tuple[tuple[str, str], ...]:
+        """The servers that were asked for their tools and have listed none in this process, each with the reason."""
+        states = ((known.name, known.info(None)) for known in self._known.values())
+        return tuple((name, _WHY.get(row.status, row.message)) for name, row in states if row.status in _MISSING)
 
     def start(self) -> anyio.Event:
         """Ask the servers that the client passed for their tools, once in a session; returns at once.

@@ -126,13 +126,8 @@ class SessionServers(Elsewhere):
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:
         await self.registry.list_tools(within_s=within_s)
 
-    async def missing(self) -> tuple[str, ...]:
-        return tuple(
-            f"The server {one_line(row.name)} is still starting."
-            if row.status is ServerStatus.STARTING
-            else f"The server {one_line(row.name)} has listed no tools: {one_line(row.message, WHY_CHARS)}"
-            for row in await self.registry.missing()
-        )
+    def missing(self) -> tuple[tuple[str, str], ...]:
+        return tuple((one_line(name), one_line(why, WHY_CHARS)) for name, why in self.registry.missing())
 
 
 def described(info: ToolInfo, along: JsonObject) -> ToolDescriptor:

@@ -35,8 +35,8 @@ class FoundTools:
 FindTools: TypeAlias = Callable[[str, int], FoundTools]
 """Searches for the words of the first argument; the second is how many hits there may be."""
 
-Freshen: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
-"""Asks servers that have not listed their tools yet, in bounded time; a sentence for each that still has not."""
+Freshen: TypeAlias = Callable[[], Awaitable[tuple[tuple[str, str], ...]]]
+"""Asks servers that have not listed their tools yet, in bounded time; returns those without tools, with reasons."""
 
 
 @frozen
@@ -60,7 +60,7 @@ class SearchTools(PlainTool):
 
     async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         query = text_argument(arguments, "query")
-        missing = await self.freshen()
+        missing = tuple(f"{server}: {why}" for server, why in await self.freshen())
         return _told(query, self.find(query, MOST_HITS), missing)
 
 
@@ -73,12 +73,12 @@ def _told(query: str, found: FoundTools, missing: tuple[str, ...]) -> ToolResult
         searched = f"There are tools on: {found.servers or 'no server'}."
         none = f"No tool fits {one_line(query)!r}. {searched} Use other words."
         if missing:
-            none = "\n".join((f"Nothing was found for {one_line(query)!r} yet. {searched}", *missing, "Search again later."))
+            none = "\n".join([f"Nothing was found yet for {one_line(query)!r}. {searched} Not ready:", *missing])
         return ToolResult.success(none, structured={"hits": hits})
     said = [f"{tool.name}: {tool.description}\n{schema_text(tool)}" for tool in found.best]
     if found.others:
         said += ["Others (search the name for its schema):", *map(_line, found.others)]
-    said += missing
+    said += ["Not ready:", *missing] if missing else []
     return ToolResult.success("\n".join(said), structured={"hits": hits})
 
 
