@@ -184,6 +184,12 @@ def objects_in(items: object) -> list[dict[str, object]]:
     return [cast("dict[str, object]", item) for item in listed if isinstance(item, dict)]
 
 
+def title_of(action: dict[str, object]) -> str:
+    """The title of a proposed change; empty for one that cannot be made here."""
+    title = action.get("title")
+    return title if isinstance(title, str) and "disabled" not in action else ""
+
+
 def _place(item: object) -> Place | None:
     location = _object(item)
     path = path_of(location.get("uri", location.get("targetUri")))

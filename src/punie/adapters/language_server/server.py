@@ -23,6 +23,7 @@ from punie.adapters.language_server.answers import (
     places_in,
     problems_in,
     symbols_in,
+    title_of,
     uri_of,
     words_in,
 )
@@ -143,13 +144,13 @@ class LanguageServer(CodeServer):
 
     async def actions(self, spot: Spot) -> tuple[str, ...]:
         async with self._turn() as live:
-            return tuple(title for action in await self._actions(live, spot) if (title := _title(action)))
+            return tuple(title for action in await self._actions(live, spot) if (title := title_of(action)))
 
     async def act(self, spot: Spot, title: str) -> TextChanges:
         async with self._turn() as live:
 
             async def asked() -> object:
-                wanted = [action for action in await self._actions(live, spot) if _title(action) == title]
+                wanted = [action for action in await self._actions(live, spot) if title_of(action) == title]
                 if not wanted:
                     raise ToolFailedError(f"{live.name} proposes nothing by that title for this line.")
                 action = wanted[0]
@@ -296,8 +297,3 @@ class LanguageServer(CodeServer):
 def _position(lines: Lines, spot: Spot) -> dict[str, int]:
     line = spot.line_1based - 1
     return {"line": line, "character": lines.units(line, spot.column_1based - 1)}
-
-
-def _title(action: dict[str, object]) -> str:
-    title = action.get("title")
-    return title if isinstance(title, str) and "disabled" not in action else ""
