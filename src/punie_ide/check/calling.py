@@ -9,7 +9,7 @@ import anyio
 from punie.api import NotJsonError, freeze_object, one_line
 from punie.mechanics.jsonrpc.errors import REQUEST_CANCELLED, RpcError
 from punie_ide.check.declared import example_of, looks_only
-from punie_ide.check.peer import Client, is_absolute, items, members
+from punie_ide.check.peer import Client, is_absolute, items, members, word
 from punie_ide.check.report import CheckStopped, Findings
 from punie_ide.router import CALL, DISCOVER
 
@@ -120,7 +120,7 @@ def _form_problems(client: Client, entry: dict[str, Any], result: Any) -> list[s
 
 
 def _block_problems(client: Client, block: dict[str, Any]) -> list[str]:
-    kind = block.get("type")
+    kind = word(block.get("type"))
     if kind == "diff" and client.minor < 1:
         return ['a diff in a result needs "minor": 1 in the declaration of discoverTools.']
     if kind == "resource":
@@ -130,7 +130,7 @@ def _block_problems(client: Client, block: dict[str, Any]) -> list[str]:
         )
         return [] if good else ["a resource needs `uri`, and `text` or `blob`."]
     if kind not in _TEXT_FIELDS:
-        shown = one_line(str(kind), 30)
+        shown = one_line(kind, 30)
         return [f"a content block of type {shown!r} is none of text, image, resource_link, resource and diff."]
     missing = [name for name in _TEXT_FIELDS[kind] if not isinstance(block.get(name), str)]
     faults = [f"a block of type {kind} needs the text `{name}`." for name in missing]
@@ -198,7 +198,7 @@ async def cancel(client: Client, found: Findings) -> None:
         f"Stop the tool and answer with error {REQUEST_CANCELLED}, or with what it has, within {CANCEL_S:g} s.",
     ):
         return
-    error = members(members(answer).get("error"))
+    error = members(answer)
     found.require(
         not error or error.get("code") == REQUEST_CANCELLED,
         f"{name}: the error of a cancelled call is {REQUEST_CANCELLED}, not {error.get('code')}.",

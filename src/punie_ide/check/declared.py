@@ -9,7 +9,7 @@ from anyio import Path
 
 from punie.api import NAME_PATTERN, NotJsonError, ToolKind, freeze_object, one_line
 from punie.mechanics.jsonrpc.errors import RpcError
-from punie_ide.check.peer import EXTENSION, Client, is_absolute, items, members
+from punie_ide.check.peer import EXTENSION, Client, is_absolute, items, members, word
 from punie_ide.check.report import CheckStopped, Findings
 from punie_ide.router import DISCOVER
 
@@ -107,7 +107,7 @@ async def read_catalogue(client: Client) -> tuple[list[Any], list[str]]:
             f"The catalogue took longer than {limit:g} s. Answer at once, and tell of tools that come "
             "later with _punie.dev/tools_changed."
         )
-    return entries, faults.faults
+    return entries[:MAX_TOOLS], faults.faults
 
 
 async def _pages(client: Client, found: Findings, entries: list[Any], cursors: set[str]) -> None:
@@ -117,6 +117,8 @@ async def _pages(client: Client, found: Findings, entries: list[Any], cursors: s
         found.require(isinstance(page.get("tools"), list), "An answer to discovery needs `tools`, a list.")
         found.require(isinstance(page.get("extends", False), bool), "`extends` has to be true or false.")
         entries.extend(items(page.get("tools")))
+        if not found.require(len(entries) <= MAX_TOOLS, f"Agents read the first {MAX_TOOLS} tools only."):
+            return
         following = page.get("nextCursor")
         if following is None:
             return
@@ -127,8 +129,8 @@ async def _pages(client: Client, found: Findings, entries: list[Any], cursors: s
         cursors.add(following)
         cursor = {"cursor": following}
         if not found.require(
-            len(cursors) < MAX_PAGES and len(entries) <= MAX_TOOLS,
-            f"The catalogue goes beyond {MAX_PAGES} pages or {MAX_TOOLS} tools; the rest is never read.",
+            len(cursors) < MAX_PAGES,
+            f"The catalogue goes beyond {MAX_PAGES} pages; the rest is never read.",
         ):
             return
 
@@ -171,8 +173,10 @@ async def schemas(client: Client, found: Findings) -> None:
         shown = one_line(name, 64) if isinstance(name, str) and name else f"Entry {position}"
         for problem in _problems(client, raw):
             found.require(False, f"{shown}: {problem}")
-        found.require(name not in names, f"{shown}: an earlier entry has the same name; this one is never offered.")
-        names.add(str(name))
+        found.require(
+            word(name) not in names, f"{shown}: an earlier entry has the same name; this one is never offered."
+        )
+        names |= {name} if isinstance(name, str) else set()
     found.note(f"{len(names)} entries can be used.")
 
 
@@ -230,7 +234,8 @@ def _schema_problems(client: Client, entry: dict[str, Any], schema: dict[str, An
     for name, described in properties.items():
         role = members(described).get("x-punie-role")
         wrong.require(
-            role is None or role in ROLES, f"the role {one_line(str(role), 30)!r} of {one_line(name, 40)} is unknown."
+            role is None or word(role) in ROLES,
+            f"the role {one_line(str(role), 30)!r} of {one_line(name, 40)} is unknown.",
         )
     return wrong.faults
 
@@ -252,7 +257,7 @@ def looks_only(entry: dict[str, Any]) -> bool:
     annotations = members(entry.get("annotations"))
     if annotations.get("destructiveHint") is True or entry.get("requiresPermission") is True:
         return False
-    return annotations.get("readOnlyHint") is True or entry.get("kind") in {"read", "search"}
+    return annotations.get("readOnlyHint") is True or word(entry.get("kind")) in {"read", "search"}
 
 
 def example_of(entry: dict[str, Any]) -> dict[str, Any] | None:

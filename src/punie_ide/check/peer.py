@@ -181,6 +181,11 @@ def members(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
+def word(value: Any) -> str:
+    """The value as a text; empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def items(value: Any) -> list[Any]:
     """The value as a list; empty for anything else."""
     return cast("list[Any]", value) if isinstance(value, list) else []

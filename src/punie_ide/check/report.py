@@ -53,7 +53,7 @@ class Findings:
     def skip(self, why: str) -> None:
         """The check cannot be made; `why` names what it needs."""
         self.skipped = True
-        self.notes.append(f"Skipped: {why}")
+        self.notes.append(why)
 
     def encode(self) -> dict[str, Any]:
         """The row of the JSON report."""

@@ -19,7 +19,7 @@ MAX_FAULTS = 20
 class Tap(Transport):
     """Passes lines on; lives as long as the connection. `faults` are the lines that break the protocol, a few of them.
 
-    `asked` are the ids and methods of the requests to the client, `answers` the last answer to each.
+    `asked` are the ids and methods of the requests to the client, `answers` their errors, empty for results.
     """
 
     inner: Transport
@@ -48,7 +48,7 @@ class Tap(Transport):
         await self.inner.send(data)
 
     async def answered(self, request_id: Any) -> dict[str, Any]:
-        """The answer to a request, which may be awaited by nothing else; the caller sets a deadline."""
+        """Wait for the answer to a request; its error, empty for a result. The caller sets a deadline."""
         while request_id not in self.answers:
             await self._news.wait()
         return self.answers[request_id]
@@ -69,7 +69,7 @@ class Tap(Transport):
 
     def _look_at_answer(self, message: dict[str, Any]) -> None:
         request_id = message.get("id")
-        method = self.asked.get(request_id) if isinstance(request_id, (int, str)) else None
+        method = self.asked.get(request_id) if type(request_id) in {int, str} else None
         if method is None:
             return self._fault("An answer has an id that no request had. Answer with the id of the request, unchanged.")
         if request_id in self.answers:
@@ -80,7 +80,7 @@ class Tap(Transport):
         good = type(error.get("code")) is int and isinstance(error.get("message"), str)
         if "error" in message and not good:
             self._fault(f"The error answer to {method} needs a whole number `code` and a text `message`.")
-        self.answers[request_id] = message
+        self.answers[request_id] = error  # not the result, which may be large
         self._news.set()
         self._news = anyio.Event()
         return None
