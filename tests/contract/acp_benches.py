@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 import anyio
 from attrs import define, field
 
+from punie.adapters.acp.air import CAPABILITIES, Air
+from punie.adapters.acp.air_cards import Cards
+from punie.adapters.acp.air_sessions import AirEventSink, AirPermissionBroker
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.domain.session.session import SessionOptions
@@ -46,6 +49,9 @@ async def wire(near_router: FakeRouter, far_router: FakeRouter) -> AsyncIterator
     finally:
         for descriptor in (near_reads, near_writes, far_reads, far_writes):
             os.close(descriptor)
+
+
+AIR = Air(air=True, wants=frozenset(CAPABILITIES), deltas=True)
 
 
 @define(slots=False)
@@ -114,6 +120,17 @@ class AcpSinkBench(SinkBench):
 
     async def listener_leaves(self) -> None:
         self._far.stop()
+
+
+class AirBrokerBench(AcpBrokerBench):
+    def connect(self, near: Connection, _far: Connection) -> None:
+        self.broker = AirPermissionBroker(near, SESSION, AIR)
+
+
+class AirSinkBench(AcpSinkBench):
+    def connect(self, near: Connection, far: Connection) -> None:
+        self.sink = AirEventSink(near, SESSION, ClientCapabilities(), SessionOptions, Cards(AIR, ("/project",)))
+        self._far = far
 
 
 class AcpProviderBench(ProviderBench):

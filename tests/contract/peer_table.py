@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from punie.adapters.acp.air_sessions import AirEventSink, AirPermissionBroker
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
@@ -17,6 +18,8 @@ from tests.contract.acp_benches import (
     AcpExecutorBench,
     AcpProviderBench,
     AcpSinkBench,
+    AirBrokerBench,
+    AirSinkBench,
     over_the_wire,
 )
 from tests.contract.console_benches import JsonLinesSinkBench, TextSinkBench, console_broker
@@ -44,6 +47,7 @@ BROKERS: dict[type, Maker] = {
     RecordedBroker: simply(RecordedBrokerBench),
     ConsoleBroker: console_broker,
     AcpPermissionBroker: over_the_wire(AcpBrokerBench),
+    AirPermissionBroker: over_the_wire(AirBrokerBench),
     DraftPermissionBroker: over_the_wire(DraftBrokerBench),
     SeatedBroker: through_the_seat(FakeBrokerBench, "broker"),
 }
@@ -56,6 +60,7 @@ SINKS: dict[type, Maker] = {
     TextSink: simply(TextSinkBench),
     JsonLinesSink: simply(JsonLinesSinkBench),
     AcpEventSink: over_the_wire(AcpSinkBench),
+    AirEventSink: over_the_wire(AirSinkBench),
     DraftEventSink: over_the_wire(DraftSinkBench),
     HeldSink: held_back(FakeSinkBench),
 }
