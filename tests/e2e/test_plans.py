@@ -33,21 +33,24 @@ async def test_a_plan_is_shown_whole_and_nobody_is_asked_in_any_mode(spawn: Spaw
         session = await ide.open(project)
         turn = await ide.prompt(session)
         assert plans(ide, session) == [SHOWN, SHOWN[:1]]
-        first, second = turn.cards
-        assert (first.shown["kind"], first.status) == ("think", "completed")
-        assert (first.shown["title"], second.shown["title"]) == ("Plan: 1 of 3 done", "Plan: 1 of 1 done")
+        assert turn.cards == []
         assert ide.person.questions == []
 
 
-async def test_the_plan_comes_between_the_cards_beginning_and_its_end(spawn: Spawn, project: Path):
-    async with spawn([call("update_plan", entries=STEPS)]) as ide:
+async def test_a_plan_that_is_asked_about_has_a_card(spawn: Spawn, project: Path, tmp_path: Path):
+    rule = '[[permissions.rules]]\ndecision = "ask"\ntool = "update_plan"\n'
+    home = tmp_path / "home" / "punie"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text(rule, encoding="utf-8")
+    async with spawn([call("update_plan", entries=STEPS), RESULT]) as ide:
+        ide.person.will("allow_once")
         session = await ide.open(project)
-        turn = await ide.prompt(session)
-        kinds = [
-            (u["sessionUpdate"], u.get("status")) for u in turn.told if u["sessionUpdate"] != "session_info_update"
-        ]
-        assert kinds.index(("plan", None)) > kinds.index(("tool_call", "pending"))
-        assert kinds.index(("plan", None)) < kinds.index(("tool_call_update", "completed"))
+        card = (await ide.prompt(session)).card
+        (question,) = ide.person.questions
+        assert (card.shown["title"], card.shown["kind"]) == ("Plan: 1 of 3 done", "think")
+        assert card.statuses == ["pending", "in_progress", "completed"]
+        assert question["toolCall"]["toolCallId"] == card.call_id
+        assert plans(ide, session) == [SHOWN]
 
 
 @pytest.mark.parametrize("arguments", [
@@ -58,7 +61,8 @@ async def test_the_plan_comes_between_the_cards_beginning_and_its_end(spawn: Spa
 async def test_a_plan_that_is_none_fails_and_shows_nothing(spawn: Spawn, project: Path, arguments: Any):
     async with spawn([raw_call("update_plan", arguments)]) as ide:
         session = await ide.open(project)
-        assert (await ide.prompt(session)).card.status == "failed"
+        card = (await ide.prompt(session)).card
+        assert (card.updates[0]["sessionUpdate"], card.statuses) == ("tool_call", ["pending", "failed"])
         assert plans(ide, session) == []
 
 
@@ -81,7 +85,7 @@ async def test_what_a_model_wrote_into_a_step_cannot_hide_or_fill_the_screen(spa
 
 
 async def test_a_loaded_session_shows_its_plans_in_their_places_again(spawn: Spawn, project: Path):
-    script = [text("one"), call("update_plan", entries=STEPS), text("two")]
+    script = [text("one"), call("update_plan", entries=STEPS), text("two"), raw_call("update_plan", {})]
     async with spawn(script, [text("three")]) as ide:
         session = await ide.open(project)
         turn = await ide.prompt(session)
@@ -93,6 +97,7 @@ async def test_a_loaded_session_shows_its_plans_in_their_places_again(spawn: Spa
         beside = {"user_message_chunk", "available_commands_update"}
         replayed = [u["sessionUpdate"] for u in ide.log.updates(session) if u["sessionUpdate"] not in beside]
         assert plans(ide, session) == [SHOWN]
+        assert [u.get("status") for u in ide.log.updates(session) if "toolCallId" in u] == ["pending", "failed"]
         assert list(dict.fromkeys(replayed)) == list(dict.fromkeys(told))
         assert (await ide.prompt(session)).text == "three"
 
@@ -124,7 +129,7 @@ async def test_an_ides_own_tool_of_the_name_wins(spawn_ide: Spawn, project: Path
         ide.catalogue.offer({"name": "update_plan", "kind": "think", "parameters": {"type": "object"}})
         session = await ide.open(project)
         turn = await ide.prompt(session)
-        assert turn.cards[0].status == "completed"
+        assert turn.card.status == "completed", "it shows no plan of Punie's, so it keeps its card"
         assert len(ide.catalogue.calls) == 1
         assert plans(ide, session) == []
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
-from attrs import frozen
+from attrs import field, frozen
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import encode_result_content, present
@@ -17,7 +17,7 @@ from punie.adapters.acp.config_options import Option, config_options, config_upd
 from punie.adapters.acp.errors import RESOURCE_NOT_FOUND
 from punie.adapters.acp.handshake import EXTENSION, decode
 from punie.adapters.acp.session_tools import encode_changes
-from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_update
+from punie.adapters.acp.updates import COMPACTION_EVENTS, QuietCalls, encode_update
 from punie.adapters.acp.wire import (
     CreateTerminalAnswer,
     ExitAnswer,
@@ -196,13 +196,14 @@ class AcpEventSink(_ClientSide, EventSink):
 
     can: ClientCapabilities
     options: Callable[[], SessionOptions]
+    _quiet: QuietCalls = field(factory=QuietCalls, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, ToolsChanged):
             for method, params in encode_changes(self.session_id, event) if self.can.tool_events else ():
                 await self.connection.notify(method, params)
             return
-        for update in tuple(self._updates(event)):
+        for update in tuple(update for shown in self._quiet.shown(event) for update in self._updates(shown)):
             await self.connection.notify("session/update", {"sessionId": self.session_id, "update": update})
 
     def _updates(self, event: SessionEvent) -> Iterator[dict[str, object]]:

@@ -19,7 +19,7 @@ from punie.adapters.acp.config_options import config_options, mode_state, set_co
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import EXTENSION, decode_params
 from punie.adapters.acp.session_tools import cancel_executions, executions, set_tool_enabled, tools
-from punie.adapters.acp.updates import COMPACTION_EVENTS, encode_logged, encode_page
+from punie.adapters.acp.updates import COMPACTION_EVENTS, QuietCalls, encode_logged, encode_page
 from punie.adapters.acp.wire import (
     KeptSessionParams,
     ListSessionsParams,
@@ -154,11 +154,12 @@ class SessionMethods:
 
     def _replay(self) -> Callable[[LoggedEvent], Iterable[dict[str, object]]]:
         """An encoder for one log: each event to the updates that replay it."""
+        quiet = QuietCalls()
 
         def show(event: LoggedEvent) -> Iterable[dict[str, object]]:
             if isinstance(event, COMPACTION_EVENTS) and not self._capabilities.compaction:
                 return ()
-            return encode_logged(event)
+            return [update for shown in quiet.shown(event) for update in encode_logged(shown)]
 
         return show
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from punie.adapters.acp.blocks import encode_block, encode_result_content, present
 from punie.adapters.acp.handshake import EXTENSION
@@ -20,6 +20,7 @@ from punie.domain.session.events import (
     ModeChanged,
     ModelChanged,
     NoticeGiven,
+    PermissionAsked,
     PlanChanged,
     SecurityViolation,
     SessionEvent,
@@ -71,6 +72,8 @@ def compaction_update(event: CompactionChanged) -> dict[str, object]:
         update["error"] = event.error
     return update
 
+
+E = TypeVar("E", bound=SessionEvent | LoggedEvent)
 
 REASON_LIMIT_CHARS = 400
 
@@ -163,6 +166,29 @@ def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -
     if event.raw_output is not None:
         update["rawOutput"] = thaw(event.raw_output)
     return update
+
+
+@define
+class QuietCalls:
+    """Holds back the cards of quiet calls until one asks or fails; lives as long as its session or replay is shown."""
+
+    _held: dict[str, ToolCallAnnounced] = field(factory=dict[str, ToolCallAnnounced], init=False)
+
+    def shown(self, event: E) -> tuple[E | ToolCallAnnounced, ...]:
+        """The events that the client is told of now, in their order."""
+        match event:
+            case ToolCallAnnounced(call_id) if event.quiet:
+                self._held[call_id] = event
+                return ()
+            case ToolCallUpdated(call_id, status) if call_id in self._held and status is not CallStatus.FAILED:
+                if status is CallStatus.COMPLETED:
+                    del self._held[call_id]
+                return ()
+            case ToolCallUpdated(call_id) | SecurityViolation(call_id) | PermissionAsked(call_id):
+                held = self._held.pop(call_id, None)
+                return (event,) if held is None else (held, event)
+            case _:
+                return (event,)
 
 
 def _violated(event: SecurityViolation) -> dict[str, object]:

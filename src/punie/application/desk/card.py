@@ -81,10 +81,13 @@ class CallCard(CallProgress):
         locations: tuple[str, ...] = (),
         raw_input: JsonValue = None,
         line: int | None = None,
+        quiet: bool = False,
     ) -> None:
         """The card appears, pending."""
         self._announced = True
-        await self.events.emit(ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line))
+        await self.events.emit(
+            ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line, quiet)
+        )
 
     async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
         """The effect begins; `locations` and `line` replace the announced ones where they are known better now."""

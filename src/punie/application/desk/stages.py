@@ -130,6 +130,7 @@ class CallStages:
             locations=tuple(where.path for where in request.context.locations),
             raw_input=call.arguments,
             line=request.tool.descriptor.roles.line(request.arguments),
+            quiet=request.tool.quiet,
         )
         return request
 

@@ -126,6 +126,11 @@ class SessionTool(Protocol):
         """The definition that the model is offered."""
         ...
 
+    @property
+    def quiet(self) -> bool:
+        """Whether the person sees the effect anyway, so that only a call that asks or fails needs a card."""
+        return False
+
     def as_called(self, arguments: JsonObject) -> SessionTool:
         """The tool that carries this call out: itself, or one that is judged otherwise because of the arguments."""
         del arguments

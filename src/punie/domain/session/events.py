@@ -36,7 +36,10 @@ class ThoughtDelta:
 
 @frozen
 class ToolCallAnnounced:
-    """A call appears, pending: the first event of its life. `line`, from 1, is in the first of the locations."""
+    """A call appears, pending: the first event of its life. `line`, from 1, is in the first of the locations.
+
+    A `quiet` call needs no card of its own unless it asks or fails: its effect is shown anyway.
+    """
 
     call_id: str
     tool: str
@@ -45,6 +48,7 @@ class ToolCallAnnounced:
     locations: tuple[str, ...] = ()
     raw_input: JsonValue = None
     line: int | None = None
+    quiet: bool = False
 
 
 @frozen

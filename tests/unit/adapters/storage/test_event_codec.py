@@ -76,6 +76,7 @@ def test_every_kind_of_event_and_of_content_can_be_written_with_every_field() ->
             "t", Prompt((Text(SURROGATE), Image("QUJD", "image/png", "u"), ResourceLink("u", "n", "d", "m", "t")))
         ),
         ToolCallAnnounced("c", "t", "T", ToolKind.EDIT, ("/a",), freeze({"b": [1, 2.5, {"x": None}], "a": "z"})),
+        ToolCallAnnounced("c", "t", "T", ToolKind.THINK, quiet=True),
         ToolCallUpdated("c", CallStatus.FAILED, (Diff("/a", None, "new"), TerminalView("term-1")), freeze([1, "x"])),
         ToolCallUpdated("c", None, (), freeze({})),
         UsageChanged(Usage(1, 2, 3, 4, 5, 0.25)),

@@ -50,6 +50,7 @@ class DraftEventSink(AcpEventSink):
     updates: Updates
 
     async def emit(self, event: SessionEvent) -> None:
+        self.updates.ids.pass_quiet(event)
         await super().emit(event)
         self.activity.follow(event)
 

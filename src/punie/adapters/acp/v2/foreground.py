@@ -52,10 +52,15 @@ class MessageIds:
         match event:
             case PromptAccepted(turn_id):
                 self.begin(turn_id)
-            case ToolCallAnnounced():
+            case ToolCallAnnounced() if not event.quiet:
                 self._part += 1
             case _:
                 pass
+
+    def pass_quiet(self, event: object | LoggedEvent) -> None:
+        """Note a quiet call when it comes, for it parts two messages also where its card is held back."""
+        if isinstance(event, ToolCallAnnounced) and event.quiet:
+            self._part += 1
 
     def of(self, event: TextDelta | ThoughtDelta) -> str:
         """The id of the message that this is a piece of."""

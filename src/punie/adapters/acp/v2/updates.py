@@ -10,6 +10,7 @@ from punie.adapters.acp.blocks import encode_result_content
 from punie.adapters.acp.config_options import config_options
 from punie.adapters.acp.updates import (
     NOT_SHOWN_AGAIN,
+    QuietCalls,
     announced_call,
     encode_update,
     plan_entries,
@@ -109,6 +110,7 @@ class Updates:
     ids: MessageIds
     live: bool = True
     _cancelled: set[str] = field(factory=set[str], init=False)
+    _quiet: QuietCalls = field(factory=QuietCalls, init=False)
     _begun: set[tuple[str, object]] = field(factory=set[tuple[str, object]], init=False)
 
     def encode(self, event: SessionEvent | LoggedEvent) -> Update | None:
@@ -131,6 +133,11 @@ class Updates:
 
     def replay(self, event: LoggedEvent) -> Iterator[Update]:
         """The updates that replay one event; none for those of `NOT_SHOWN_AGAIN`."""
+        self.ids.pass_quiet(event)
+        for shown in self._quiet.shown(event):
+            yield from self._replayed(shown)
+
+    def _replayed(self, event: SessionEvent | LoggedEvent) -> Iterator[Update]:
         if isinstance(event, NOT_SHOWN_AGAIN):
             return
         if isinstance(event, ToolCallUpdated):

@@ -196,6 +196,10 @@ def _exactly(what: str, *kinds: type) -> _Read:
     return read
 
 
+def _truth(value: object, _: type) -> bool:
+    return value is True
+
+
 def _one_of(value: object, kind: type[StrEnum]) -> StrEnum:
     try:
         return kind(value)
@@ -258,7 +262,7 @@ def _reader(kind: type[attrs.AttrsInstance], converter: Converter) -> _Read:
 
 
 def _plain(value: object) -> Plain:
-    """The value as JSON; a field that is None or empty by default, and is so, is not written.
+    """The value as JSON; a field that is None, false or empty by default, and is so, is not written.
 
     cattrs would write such fields behind all others, and logs have them in the order of the class.
     """
@@ -270,7 +274,7 @@ def _plain(value: object) -> Plain:
         written: dict[str, Plain] = {} if name is None else {"type": name}
         for field in attrs.fields(kind):
             of_field: object = getattr(value, field.name)
-            if not ((of_field is None or of_field == ()) and of_field == field.default):
+            if not ((of_field is None or of_field is False or of_field == ()) and of_field == field.default):
                 written[field.name] = _plain(of_field)
         return written
     if isinstance(value, StrEnum):
@@ -290,7 +294,7 @@ def _converter() -> Converter:
     for own, read in (
         (StrEnum, _one_of), (str, _exactly("a string", str)), (int, _exactly("a whole number", int)),
         (float, _exactly("a number", int, float)), (_Tree, _tree), (Block, _block), (ResultContent, _block),
-        (Effort | None, _effort),
+        (Effort | None, _effort), (bool, _truth),
     ):  # fmt: skip
         converter.register_structure_hook(own, read)
     return converter

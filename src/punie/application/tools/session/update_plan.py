@@ -46,6 +46,10 @@ class UpdatePlan(PlainTool):
         column=Column.READ,
     )
 
+    @property
+    def quiet(self) -> bool:
+        return True
+
     def title(self, arguments: JsonObject) -> str:
         steps = tuple(_steps(arguments))
         done = sum(step.status is StepStatus.COMPLETED for step in steps)
