@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from tests.e2e.conftest import Spawn
+from tests.e2e.draft_client import DraftClient
 from tests.e2e.ide_parts import Json
 from tests.e2e.scripts import call, sleep, text
 from tests.e2e.tck import NOBODY, attachment, error_of, line_is_answered, link, metas, nothing_more, picture, v2
@@ -212,6 +213,59 @@ async def test_bad_lines_are_answered_by_one_error_and_the_connection_goes_on(sp
         await line_is_answered(ide, b"this is not json", -32700)
         await line_is_answered(ide, b'{"foo": "bar"}', -32600)
         await ide.new_session(project)
+
+
+@v2("ACP-BATCH-202", "ACP-BATCH-203", "ACP-BATCH-204", "ACP-BATCH-205", "ACP-BATCH-206", "ACP-INFO-BATCH-202")
+async def test_a_batch_is_answered_by_one_array_of_what_wants_an_answer(spawn: Spawn, project: Path):
+    async with spawn([text("hi")], version=2) as ide:
+        assert isinstance(ide, DraftClient)
+        await ide.initialize()
+        note: Json = {"jsonrpc": "2.0", "method": "_tck/notify_only"}
+        await ide.start_batch(note, note)
+        await ide.start_batch({"jsonrpc": "2.0", "id": "of-no-request", "result": {}})
+        await nothing_more(ide)
+        assert ide.batches == []
+        await ide.start_batch(17, True, None)
+        await ide.until(lambda: ide.batches, "the answers to three bad entries")
+        assert [(one["id"], one["error"]["code"]) for one in ide.batches[0]] == [(None, -32600)] * 3
+        listing: Json = {"jsonrpc": "2.0", "method": "session/list"}
+        nobody: Json = {"jsonrpc": "2.0", "id": "c", "method": NOBODY}
+        answer: Json = {"jsonrpc": "2.0", "id": "tck-mixed-response", "result": {}}
+        await ide.start_batch({**listing, "id": "a"}, note, 17, {**listing, "id": "b"}, nobody, answer)
+        await ide.until(lambda: ide.batches[1:], "the answers to a batch")
+        by_id = {one["id"]: one for one in ide.batches[1]}
+        assert len(ide.batches[1]) == len(by_id) == 4
+        assert by_id["a"]["result"]["sessions"] == by_id["b"]["result"]["sessions"]
+        assert [by_id[name]["error"]["code"] for name in ("c", None)] == [-32601, -32600]
+        many = b",".join(b'{"jsonrpc":"2.0","id":%d,"method":"session/list"}' % number for number in range(100_000))
+        await line_is_answered(ide, b"[" + many + b"]", -32600)
+        assert len(ide.batches) == 2
+        await ide.new_session(project)
+
+
+async def test_a_batch_answers_a_question_and_cancels_a_turn_that_other_requests_do_not_wait_for(
+    spawn: Spawn, project: Path
+):
+    async with spawn([call("write_file", path="new", content="x"), sleep(30)], version=2) as ide:
+        assert isinstance(ide, DraftClient)
+        question = ide.hold("session/request_permission")
+        session = await ide.open(project)
+        prompt = await ide.start_prompt(session)
+        await question.arrived.wait()
+        (asked,) = ide.log.requests("session/request_permission")
+        allow = next(one["optionId"] for one in asked.params["options"] if one["kind"] == "allow_once")
+        outcome: Json = {"outcome": {"outcome": "selected", "optionId": allow}}
+        listing: Json = {"jsonrpc": "2.0", "method": "session/list"}
+        (listed,) = await ide.start_batch(
+            {**listing, "id": "a"}, {"jsonrpc": "2.0", "id": asked.message["id"], "result": outcome}
+        )
+        assert session in [one["sessionId"] for one in (await listed.result())["sessions"]]
+        await ide.until((project / "new").exists, "the file that the batch allowed")
+        cancel: Json = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
+        (again,) = await ide.start_batch(cancel, {**listing, "id": "b"})
+        assert (await prompt.turn()).stop == "cancelled"
+        assert await again.result()
+        assert [len(one) for one in ide.batches] == [1, 1]
 
 
 @v2("ACP-RESUME-201", "ACP-RESUME-202", "ACP-RESUME-203", "ACP-RESUME-204", "ACP-RESUME-205", "ACP-ADDDIRS-202")

@@ -100,6 +100,11 @@ class AcpAgent(Router):
         return self._dialect.error(exc)
 
     @property
+    def takes_batches(self) -> bool:
+        """ACP has batches since version 2."""
+        return self.version > PROTOCOL_VERSION
+
+    @property
     def version(self) -> int:
         """The version of ACP that was agreed on; 1 before that."""
         return self._dialect.version

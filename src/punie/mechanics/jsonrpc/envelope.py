@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Final, cast
+from functools import cache
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 from msgspec import Raw
 
 from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 RequestId = str | int
 
 NULL_ID: Final = b"null"
+MAX_BATCH: Final = 1_000
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -119,6 +124,20 @@ def decode_line(line: bytes | bytearray) -> Message | None:
     return _classify(envelope)
 
 
+def decode_batch(line: bytes | bytearray) -> Iterator[bytes]:
+    """The entries of a batch, undecoded; nothing for any other line, and for an array of none or over `MAX_BATCH`."""
+    if not _is_utf8(line):
+        return
+    try:
+        batch = _batch_decoder()(_replace_lone_surrogates(line) or line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return
+    for entry in msgspec.structs.astuple(batch):
+        if not _present(entry):
+            return
+        yield bytes(entry)
+
+
 def peek_answered_id(head: bytes | bytearray) -> int | None:
     """The id of the request that an unreadable line answered, by its first bytes; None where they do not tell."""
     match = _ANSWER_HEAD.match(head)
@@ -177,6 +196,14 @@ def encode(value: object) -> bytes:
         text = _encode(without_surrogates(msgspec.to_builtins(value, enc_hook=_open_raw)))
     # Only a Raw made elsewhere can hold a newline, and valid JSON has it only between tokens.
     return text.replace(b"\n", b" ") if b"\n" in text else text
+
+
+@cache
+def _batch_decoder() -> Callable[[bytes | bytearray], msgspec.Struct]:
+    """Decodes an array of bounded length. A list would be made whole before its length was looked at."""
+    entries = [(f"entry_{place}", Raw, Raw()) for place in range(MAX_BATCH)]
+    kind = msgspec.defstruct("_Batch", entries, array_like=True, forbid_unknown_fields=True, gc=False)
+    return msgspec.json.Decoder(kind).decode
 
 
 def _classify(envelope: _Envelope) -> Message:
@@ -245,7 +272,7 @@ def _not_an_object(line: bytes | bytearray) -> Invalid:
         valid = False
     if not valid:
         return _unparsable(line)
-    return Invalid(INVALID_REQUEST, "a message is one JSON object; batches are not supported")
+    return Invalid(INVALID_REQUEST, f"a message is one JSON object, or in ACP v2 an array of 1 to {MAX_BATCH} of them")
 
 
 def _unparsable(line: bytes | bytearray) -> Invalid:

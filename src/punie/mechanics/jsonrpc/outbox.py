@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 _BATCH_BYTES: Final = 2**20
 _BREATHE_BYTES: Final = 64 * 2**10
 _ANSWER_FLOOD_FACTOR: Final = 8
+_HELD_BYTES: Final = 2**20
 
 
 class Outbox:
     """Lines in the order they were put, written by `run` alone; lives as long as its connection.
 
     `put` never waits. `room` is the back-pressure: it waits while more than `high_water_bytes` are unwritten, so that a
-    peer that reads nothing costs bounded memory. A line counts in `waiting_bytes` until `send` has returned.
+    peer that reads nothing costs bounded memory. A line counts in `waiting_bytes` until `send` has returned, and
+    in `held_bytes` while it waits for the other answers of its batch.
     """
 
     def __init__(self, high_water_bytes: int) -> None:
@@ -29,6 +31,7 @@ class Outbox:
         self._lines: deque[tuple[bytes, bool]] = deque()
         self.waiting_bytes = 0
         self._answer_bytes = 0
+        self.held_bytes = 0
         self._writer_sleeps: anyio.Event | None = None
         self._room: anyio.Event | None = None
         self._hurried = False
@@ -126,3 +129,38 @@ class Outbox:
         if self._room is not None:
             self._room.set()
             self._room = None
+
+
+class BatchAnswers:
+    """The answers to one batch, put as one array with the last of them (JSON-RPC 2.0, section 6).
+
+    Lives until then. `owed` counts the requests in flight, and the batch itself until all its entries were taken. Where
+    the answers that are held for all batches of the peer exceed 1 MiB, those of this batch go out before the last, so
+    that a request without an end costs bounded memory.
+    """
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._answers: list[bytes] = []
+        self._bytes = 0
+        self.owed = 1
+
+    def put(self, line: bytes) -> None:
+        """Hold one answer, a whole line with its newline."""
+        self._answers.append(line[:-1])
+        self._bytes += len(line)
+        self._outbox.held_bytes += len(line)
+        if self._outbox.held_bytes > _HELD_BYTES:
+            self._send()
+
+    def settle(self) -> None:
+        """One of those that were owed is done; nothing is put where the batch wanted no answer."""
+        self.owed -= 1
+        if not self.owed:
+            self._send()
+
+    def _send(self) -> None:
+        if self._answers:
+            self._outbox.put(b"[%b]\n" % b",".join(self._answers), answer=True)
+            self._outbox.held_bytes -= self._bytes
+            self._answers, self._bytes = [], 0
