@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from attrs import define, field
+from attrs import define
 
 from tests.e2e.draft_rules import DRAFT_RULES
 from tests.e2e.ide_parts import Json
@@ -21,8 +21,6 @@ class DraftClient(RawClient):
 
     An array of the agent is in `batches`, and its entries are in the log as if each had come alone.
     """
-
-    batches: list[list[Json]] = field(factory=list, init=False)
 
     async def initialize(self, version: int = 2, **more: Any) -> Json:
         """The handshake with `self.capabilities`."""

@@ -124,6 +124,8 @@ class RawClient:
     gates: dict[str, Gate] = field(factory=dict, init=False)
     loose_ids: set[str] = field(factory=set, init=False)
     problems: list[str] = field(factory=list, init=False)
+    batches: list[list[Json]] = field(factory=list, init=False)
+    """The arrays of the agent, in v2."""
     ended_early: bool = field(default=False, init=False)
     ignores_cancel_requests: bool = field(default=False, init=False)
     reading: anyio.Event = field(factory=anyio.Event, init=False)
