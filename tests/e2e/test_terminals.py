@@ -23,6 +23,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
 
 
+PRINTS = r"touch made; printf 'a\rhel\r\nlo'; exit 3"
+"""Lines that end as those of a terminal do."""
+
+
 @pytest.mark.requirement(
     "S1-34",
     "S1-29",
@@ -35,27 +39,32 @@ FOUR = ["terminal/create", "terminal/wait_for_exit", "terminal/output", "termina
     "ACP terminal/release",
 )
 async def test_a_command_is_created_waited_for_read_and_released(spawn: Spawn, project: Path):
-    async with spawn([call("run_command", command="touch made; printf hello; exit 3"), RESULT]) as ide:
+    async with spawn([call("run_command", command=PRINTS), RESULT]) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
         turn = await ide.prompt(session)
         calls = ide.log.requests("terminal/")
         assert [frame.method for frame in calls] == FOUR
         created = calls[0].params
-        assert (created["command"], created["args"]) == ("/bin/sh", ["-c", "touch made; printf hello; exit 3"])
+        assert (created["command"], created["args"]) == ("/bin/sh", ["-c", PRINTS])
         assert created["cwd"] == str(project)
         assert {frame.params["sessionId"] for frame in calls} == {session}
-        assert "hello" in turn.text
-        assert turn.text.endswith("hello\n[exit code 3]"), "the model is told of a call that did as asked"
+        assert "\r" not in turn.text
+        assert turn.text.endswith("a\nhel\nlo\n[exit code 3]"), "the model is told of a call that did as asked"
         assert turn.card.status == "failed"
-        assert turn.card.shown["rawOutput"] == {"output": "hello", "truncated": False, "exitCode": 3, "signal": None}
+        assert turn.card.shown["rawOutput"] == {
+            "output": "a\nhel\nlo",
+            "truncated": False,
+            "exitCode": 3,
+            "signal": None,
+        }
         shown = turn.card.content("terminal")
         assert {item["terminalId"] for item in shown} == {"ide-terminal-1"}
         assert turn.card.shown["kind"] == "execute"
-        assert "touch made; printf hello; exit 3" in turn.card.shown["title"]
+        assert PRINTS in turn.card.shown["title"]
         assert "/bin/sh" not in turn.card.shown["title"]
         (question,) = ide.person.questions
-        assert "touch made; printf hello; exit 3" in question["toolCall"]["title"]
+        assert PRINTS in question["toolCall"]["title"]
 
 
 @pytest.mark.parametrize(

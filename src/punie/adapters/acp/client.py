@@ -5,6 +5,7 @@ Each adapter here is bound to one connection and one session id, and lives as lo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -137,13 +138,13 @@ class AcpTerminals(_ClientSide, Terminals):
         what = f"give the output of terminal {terminal_id}"
         answer = self._read(what, await self._ask(what, "terminal/output", _terminal(terminal_id)), OutputAnswer)
         ended = answer.exit_status
-        return TerminalOutput(answer.output, answer.truncated, None if ended is None else _exit_status(ended))
+        printed = re.sub(r"\r*\n|\r+", "\n", answer.output)  # a terminal ends lines with CR LF or CR
+        return TerminalOutput(printed, answer.truncated, None if ended is None else _exit_status(ended))
 
     async def wait(self, terminal_id: str) -> ExitStatus:
         what = f"wait for terminal {terminal_id}"
-        return _exit_status(
-            self._read(what, await self._ask(what, "terminal/wait_for_exit", _terminal(terminal_id)), ExitAnswer)
-        )
+        raw = await self._ask(what, "terminal/wait_for_exit", _terminal(terminal_id))
+        return _exit_status(self._read(what, raw, ExitAnswer))
 
     async def kill(self, terminal_id: str) -> None:
         await self._ask(f"stop terminal {terminal_id}", "terminal/kill", _terminal(terminal_id))
