@@ -67,6 +67,7 @@ SUITES: dict[str, set[str]] = {
 ONE_SIDED = {
     "CallProgress": "the desk's card is the one implementation; beside it stands a recorder for tests of tools",
     "Agent": "what one connection of a server sees hands everything on to the agent itself, but for whose a session is",
+    "PreviewingExecutor": "the seat's hands each preview on to the client that sits there",
     "RunningTurn": "a turn that the server carries on is the same turn, awaited by whoever asked for it",
     "ServerChannel": "the seat's hands every request on to the channel of the client that sits there",
     "Upkeep": "beside the one of a conversation stands that of its summary, which only counts and shortens nothing",

@@ -20,6 +20,7 @@ from typing import Any
 from attrs import define, field
 
 from punie import cli
+from punie.application.offer.profiles import read_profiles
 from punie.bootstrap.pipeline_files import checked
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.settings import load_settings
@@ -33,6 +34,9 @@ READ_ONLY = {
     "text": "what a command prints",
     "nginx": "another program's configuration",
     "sql": "another program's language",
+    "kotlin": "a plug-in of another program",
+    "lua": "another program's configuration",
+    "xml": "a plug-in of another program",
 }
 """Languages that nothing here carries out, and what such blocks are."""
 
@@ -146,8 +150,11 @@ class Reader:
             sys.path.remove(str(self.project))
 
     def toml(self, text: str) -> None:
-        """Settings, a pipeline, or a package's entry points."""
+        """Settings, a pipeline, profiles of tools, or a package's entry points."""
         content = tomllib.loads(text)
+        if "profile" in content:
+            assert read_profiles(content)
+            return
         if "steps" in content:
             file = self.project / f"{content['name']}.toml"
             file.write_text(text, encoding="utf-8")

@@ -46,6 +46,10 @@ NOT_HERE = {
     "docs/openai-agents.md": {
         'PUNIE_ENGINE=openai-agents PUNIE_MODEL=openai:gpt-5 punie ask "Which files read the settings?"': "needs a key",
     },
+    "docs/clients.md": {
+        'toad acp "punie acp" PATH': "starts another program",
+        'acpx --agent "punie acp" exec "What does utils.py do?"': "starts another program",
+    },
     "docs/serve.md": {"punie serve": "runs until it is stopped: tests/e2e/test_serve.py"},
     "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},
 }

@@ -158,7 +158,8 @@ async def test_an_edit_is_shown_before_and_what_it_changed_after(
     diffs = [[item for item in each["toolCall"]["content"] if item["type"] == "diff"] for each in ide.person.questions]
     patched = {"type": "diff", "path": str(project / "notes.txt"), "oldText": "one\ntwo\nthree\n"}
     patched["newText"] = "one\nzwei\nthree\n"
-    assert diffs[0] == turn.cards[0].content("diff") == [patched]
+    assert diffs[0] == [patched]
+    assert turn.cards[0].content("diff") == [patched, patched], "before the question and at the end"
     assert [item["newText"] for item in diffs[1]] == ["onE\nzwei\nthree\n"]
     assert diffs[2] == []
     assert [item["newText"] for item in turn.cards[2].content("diff")] == ["wide\n"]

@@ -145,8 +145,8 @@ async def test_version_two_is_spoken_by_the_process_that_was_started_for_it(tmp_
             await second.until(
                 lambda: [u["stopReason"] for u in second.log.updates(session) if u.get("state") == "idle"], "its end"
             )
-            said = [u["content"]["text"] for u in second.log.updates(session) if "agent_message" in u["sessionUpdate"]]
-            assert "".join(said) == "one two"
+            said = [u["content"] for u in second.log.updates(session) if "agent_message" in u["sessionUpdate"]]
+            assert "".join(content["text"] for content in said if content) == "one two"
             assert (project / "b.txt").read_text() == "B"
 
 

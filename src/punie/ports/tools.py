@@ -55,13 +55,18 @@ class ToolExecutor(Protocol):
         """
         ...
 
+
+@runtime_checkable
+class PreviewingExecutor(ToolExecutor, Protocol):
+    """An executor that may also know what a call would result in."""
+
+    @abstractmethod
     async def preview(self, call: ToolCall) -> ToolResult | None:
         """The changes, places and text that the call would result in, without any effect; None where that is unknown.
 
         Asked for before a person is asked. A preview that went wrong is a failed result, and does not stop the call.
         """
-        del call
-        return None
+        ...
 
 
 @runtime_checkable

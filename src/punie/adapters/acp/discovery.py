@@ -25,7 +25,7 @@ from punie.domain.values.display import display_output, one_line
 from punie.domain.values.json_value import NotJsonError, thaw
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import ConnectionClosed, RpcError
-from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
+from punie.ports.tools import CallProgress, PreviewingExecutor, ToolProvider, ToolSourceError
 
 DISCOVER = "_punie.dev/discover_tools"
 CALL = "_punie.dev/call_tool"
@@ -101,7 +101,7 @@ class AcpToolCatalog(ToolProvider):
 
 
 @frozen
-class AcpToolBridge(ToolExecutor):
+class AcpToolBridge(PreviewingExecutor):
     """Carries calls to the client and results back; bound to one session, lives as long as it.
 
     With `minor` 1 results may hold places and changes, and the client previews calls.

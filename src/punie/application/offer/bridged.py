@@ -25,7 +25,7 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
-from punie.ports.tools import CallProgress, ToolExecutor
+from punie.ports.tools import CallProgress, PreviewingExecutor, ToolExecutor
 from punie.ports.workspace import Workspace
 from shellsight.secret_names import is_secret
 
@@ -94,7 +94,7 @@ class BridgedTool(SessionTool):
 
     async def explained(self, arguments: JsonObject, prepared: PreparedCall, progress: CallProgress) -> PreparedCall:
         said = [prepared.about, await self._explanation(arguments, progress)]
-        if self.tool.metadata.get("preview") is True:
+        if self.tool.metadata.get("preview") is True and isinstance(self.executor, PreviewingExecutor):
             call = ToolCall(progress.call_id, self.tool.name, self.sent(arguments))
             try:
                 seen = await self.executor.preview(call)

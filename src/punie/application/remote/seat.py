@@ -18,7 +18,7 @@ from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.people import Elicitor, Peer
 from punie.ports.permission import PermissionBroker
 from punie.ports.servers import ChannelError, Hearing, Params, ServerChannel
-from punie.ports.tools import CallProgress, ToolExecutor, ToolProvider, ToolSourceError
+from punie.ports.tools import CallProgress, PreviewingExecutor, ToolProvider, ToolSourceError
 from punie.ports.workspace import Terminals, Workspace
 
 AWAY_LIMIT_S = 30.0
@@ -177,14 +177,18 @@ class SeatedCatalog(_Seated, ToolProvider):
             raise ToolSourceError(str(error)) from error
 
 
-class SeatedBridge(_Seated, ToolExecutor):
+class SeatedBridge(_Seated, PreviewingExecutor):
     """Calls of the connected client's tools."""
 
     async def execute(self, call: ToolCall, progress: CallProgress) -> ToolResult:
         return await _tool(self.seat, lambda peer: _lent(peer.bridge).execute(call, progress))
 
     async def preview(self, call: ToolCall) -> ToolResult | None:
-        return await _tool(self.seat, lambda peer: _lent(peer.bridge).preview(call))
+        async def seen(peer: Peer) -> ToolResult | None:
+            bridge = _lent(peer.bridge)
+            return await bridge.preview(call) if isinstance(bridge, PreviewingExecutor) else None
+
+        return await _tool(self.seat, seen)
 
 
 class SeatedChannel(_Seated, ServerChannel):
