@@ -21,6 +21,10 @@ SCHEMA_DIR := tests/schema/node_modules
 SCHEMA := $(SCHEMA_DIR)/.installed-$(call sum,tests/schema/package-lock.json)
 CONFORMANCE_DIR := tests/conformance/node_modules
 CONFORMANCE := $(CONFORMANCE_DIR)/.installed-$(call sum,tests/conformance/package-lock.json)
+CLIENTS_NODE := tests/clients/node_modules
+CLIENTS_VENV := tests/clients/.venv
+CLIENTS_NPM := $(CLIENTS_NODE)/.installed-$(call sum,tests/clients/package-lock.json)
+CLIENTS_PYPI := $(CLIENTS_VENV)/.installed-$(call sum,tests/clients/requirements.txt)
 SERVERS_NODE := tests/servers/node_modules
 SERVERS_VENV := tests/servers/.venv
 SERVERS_NPM := $(SERVERS_NODE)/.installed-$(call sum,tests/servers/package-lock.json)
@@ -92,6 +96,13 @@ agreement: $(READY) ## real language servers and jedi asked about the same 200 s
 crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
 	@$(PY) -m tests.crashes $(ARGS)
 
+# Toad needs Python 3.14, by TOAD_PYTHON's path or on PATH; without one its test is skipped and says so, in CI too.
+TOAD_PYTHON ?= python3.14
+.PHONY: clients
+clients: $(READY) $(CLIENTS_NPM) ## public clients, acpx and Toad, drive the agent; for a nightly job
+	@if command -v $(TOAD_PYTHON) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CLIENTS_PYPI); fi
+	@$(PY) -m pytest -n 0 tests/clients/acpx_drives.py tests/clients/toad_drives.py $(ARGS)
+
 .PHONY: docs
 docs: $(READY) ## build the site (build/docs), strictly: links resolve, code parses, generated pages are up to date
 	@$(PY) tools/check_docs.py
@@ -146,7 +157,7 @@ release: $(READY) $(RELEASE) ## all that a release has to pass, installations in
 
 .PHONY: clean
 clean: ## remove what the other commands made
-	@rm -rf $(VENV) $(SCHEMA_DIR) $(CONFORMANCE_DIR) $(SERVERS_NODE) $(SERVERS_VENV) build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(SCHEMA_DIR) $(CONFORMANCE_DIR) $(CLIENTS_NODE) $(CLIENTS_VENV) $(SERVERS_NODE) $(SERVERS_VENV) build dist .coverage .coverage.* htmlcov .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 # ---------------------------------------------------------------------------------------------------------------- set-up
@@ -218,3 +229,14 @@ $(CONFORMANCE):
 	@echo "set-up: installing the public MCP conformance suite with npm" >&2
 	@npm ci --silent --prefix tests/conformance
 	@rm -f $(CONFORMANCE_DIR)/.installed-* && touch $@
+
+$(CLIENTS_NPM):
+	@echo "set-up: installing acpx with npm" >&2
+	@npm ci --silent --prefix tests/clients
+	@rm -f $(CLIENTS_NODE)/.installed-* && touch $@
+
+$(CLIENTS_PYPI): $(READY)
+	@echo "set-up: installing Toad with pip" >&2
+	@$(TOAD_PYTHON) -m venv --clear --without-pip $(CLIENTS_VENV)
+	@$(PY) -m pip --python $(CLIENTS_VENV) install -qq --require-hashes -r tests/clients/requirements.txt
+	@touch $@

@@ -15,7 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
-OPTIONS = ("--generate-hashes", "--universal", "--no-header", "--no-annotate", "--python-version", "3.11", "--quiet")
+OPTIONS = ("--generate-hashes", "--universal", "--no-header", "--no-annotate", "--quiet")
+OLDEST = "3.11"
 FORWARDED = "pydantic-ai-slim["
 """An extra that only asks for one of Pydantic AI's own: a provider's package, which nothing here imports by itself."""
 
@@ -35,7 +36,10 @@ TARGETS = {
     "requirements/lock.txt": ("requirements/lock.in",),
     "tests/servers/requirements.txt": ("tests/servers/requirements.in",),
     "tests/eval/requirements.txt": ("tests/eval/requirements.in",),
+    "tests/clients/requirements.txt": ("tests/clients/requirements.in",),
 }
+NEWER = {"tests/clients/requirements.txt": "3.14"}
+"""The oldest Python of a target that does not install on `OLDEST`."""
 
 
 def main(*, upgrade: bool) -> int:
@@ -46,7 +50,7 @@ def main(*, upgrade: bool) -> int:
         pip = [str(bin_dir / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
         subprocess.run([*pip, "-r", str(REQUIREMENTS / "lock.txt")], check=True, cwd=ROOT)
         for name, source in TARGETS.items():
-            extra = ["--upgrade"] if upgrade else []
+            extra = ["--python-version", NEWER.get(name, OLDEST), *(["--upgrade"] if upgrade else [])]
             subprocess.run(
                 [str(bin_dir / "uv"), "pip", "compile", *source, *OPTIONS, *extra, "--output-file", name],
                 check=True,

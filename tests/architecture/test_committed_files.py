@@ -62,7 +62,7 @@ def test_what_runs_is_locked_to_the_same_versions_as_what_is_tested() -> None:
     assert runtime <= dev
 
 
-@pytest.mark.parametrize("folder", ["conformance", "schema", "servers"])
+@pytest.mark.parametrize("folder", ["clients", "conformance", "schema", "servers"])
 def test_the_npm_lock_names_no_address(folder: str) -> None:
     lock = json.loads((ROOT / "tests" / folder / "package-lock.json").read_text(encoding="utf-8"))
     packages = [entry for name, entry in lock["packages"].items() if name]

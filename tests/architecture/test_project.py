@@ -115,7 +115,7 @@ def test_ci_runs_lint_layers_types_and_the_tests_with_their_coverage_floors() ->
 
 def test_make_help_lists_every_command() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
-    commands = "help demo run test check bench corpus eval fuzz crashes conformance docs lock lint types clean"
+    commands = "help demo run test check bench corpus eval fuzz crashes clients conformance docs lock lint types clean"
     commands += " build audit sbom release"
     for command in commands.split():
         assert re.search(rf"^  make {command} +\w", done.stdout, re.MULTILINE), command
