@@ -16,7 +16,7 @@ from tests.e2e.raw_client import agent_command, clean_environment
 from tests.e2e.scripts import call, text
 
 PYTHON = Path(__file__).resolve().parent / ".venv" / "bin" / "python"
-START_S = 60
+START_S = 40
 
 Tmux = Callable[..., str]
 
@@ -27,7 +27,9 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     program = shutil.which("tmux")
     if program is None or not PYTHON.exists():
         pytest.skip("TOAD IS NOT TESTED: it needs tmux and Python 3.14 (TOAD_PYTHON=/path/to/python3.14 make clients)")
-    env = clean_environment(tmp_path / "home", COLORTERM="truecolor")
+    env = clean_environment(
+        tmp_path / "home", COLORTERM="truecolor", SHELL="/bin/sh", LANG="C.UTF-8", TERM="xterm-256color"
+    )
 
     def run(*arguments: str) -> str:
         command = [program, "-S", str(tmp_path / "tmux"), "-f", "/dev/null", *arguments]
@@ -49,22 +51,25 @@ def test_a_conversation_on_a_screen(tmux: Tmux, tmp_path: Path) -> None:
         text("All of it is done."),
     ]
     agent = shlex.join([*agent_command("acp"), "--model", scripts.write(tmp_path / "script.json", turn)])
-    toad = shlex.join([str(PYTHON), "-m", "toad.cli", "acp", agent, str(project)])
+    toad = shlex.join([str(PYTHON), "-m", "toad", "acp", agent, str(project)])
     tmux("new-session", "-d", "-x", "140", "-y", "50", toad)
 
     def shows(words: str) -> bool:
         return words in tmux("capture-pane", "-p")
 
-    until(lambda: shows("script.json"), tmux)
+    until(lambda: shows(" Ask\n"), tmux)  # the mode: the session is open
     tmux("send-keys", "-l", "please begin")
     until(lambda: shows("please begin"), tmux)
     tmux("send-keys", "Enter")
-    until(lambda: shows("made.txt") and shows("Allow"), tmux)
+    until(lambda: shows("made.txt") and shows("Allow once"), tmux)
     assert not (project / "made.txt").exists()
     tmux("send-keys", "a")
     until(lambda: shows("All of it is done."), tmux)
     assert (project / "made.txt").read_text("utf-8") == "made\n"
-    assert shows("printed")
+    assert shows("Reading notes.txt ✔")
+    assert shows("Writing made.txt ✔")
+    assert any("exit 3" in line and "failed" in line for line in tmux("capture-pane", "-p").splitlines())
+    assert shows(" printed")
 
 
 def until(condition: Callable[[], bool], tmux: Tmux) -> None:
