@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,10 @@ async def test_servers_that_listed_nothing_yet_are_searched_by_ours_and_what_was
 ):
     server = ROOT / "tests" / "fakes" / "mcp_servers" / "stdlib_server.py"
     args = [str(server), "--notes", str(tmp_path / "notes")]
-    entry = {"name": "helper", "command": sys.executable, "args": args, "env": []}
+    settings = tmp_path / "home" / "punie"
+    settings.mkdir(parents=True, exist_ok=True)
+    servers = {"mcpServers": {"helper": {"command": sys.executable, "args": args}}}
+    (settings / "mcp.json").write_text(json.dumps(servers), "utf-8")
     echo = "helper__echo"
     steps = [
         Reply(calls=[Call(SEARCH, {"query": echo})]),
@@ -116,7 +120,7 @@ async def test_servers_that_listed_nothing_yet_are_searched_by_ours_and_what_was
             ide.catalogue.offer(*sixty_entries())
             ide.person.always("allow_once")
             await ide.initialize()
-            session = await ide.new_session(project, mcpServers=[entry])
+            session = await ide.new_session(project)
             turn = await ide.prompt(session, "go", timeout_s=SLOW_START_S)
             assert [card.status for card in turn.cards] == ["completed"] * 3
         first, second, third, last = stub.requests
