@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -175,6 +176,7 @@ def test_a_program_of_the_project_comes_first_and_is_passed_over_where_no_person
     assert checks.plan(Check.LINT, ()).command.program == str(own)
     assert not Path(checks.plan(Check.LINT, (), own=False).command.program).is_relative_to(root)
     monkeypatch.setattr(sys, "executable", str(root / "python"))
-    monkeypatch.setenv("PATH", str(own.parent))
+    monkeypatch.chdir(own.parent)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(own.parent), ".", "")))
     with pytest.raises(ToolFailedError, match="not installed"):
         checks.plan(Check.LINT, (), own=False)

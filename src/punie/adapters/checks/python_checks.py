@@ -39,7 +39,9 @@ _PLAIN_FIRST = "._/"
 def _found(cwd: str, tools: tuple[str, ...], *, own: bool = True) -> Iterator[tuple[str, str]]:
     places = [[str(Path(cwd, ".venv", "bin"))], [str(Path(sys.executable).parent)], os.get_exec_path()]
     for place in places:
-        folders = os.pathsep.join(folder for folder in place if own or not is_inside(folder, (cwd,)))
+        folders = os.pathsep.join(
+            folder for folder in place if own or not is_inside(str(Path(folder).absolute()), (cwd,))
+        )
         for tool in tools if folders else ():
             program = shutil.which(tool, path=folders)
             if program is not None:
