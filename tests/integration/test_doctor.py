@@ -16,7 +16,7 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.storage.database import MIGRATIONS, open_database
-from punie.bootstrap.settings.settings import trace_settings
+from punie.bootstrap.settings.sources import trace_settings
 from punie.cli import main
 from punie.commands.doctor import connections as doctor_acp
 from punie.commands.doctor import connections as doctor_model

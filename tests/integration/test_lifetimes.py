@@ -213,9 +213,11 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     from punie.adapters.local.files.output_store import LocalOutputStore
     from punie.adapters.local.programs.terminals import LocalTerminals
     from punie.application.sessions.recorder import SessionRecorder
+    from punie.application.turns.conversation import Conversation
+    from punie.application.turns.provider_lists import ProviderLists
     from punie.bootstrap.container import SessionContainer
-    from punie.bootstrap.engines import EngineShelf, ProviderLists
-    from punie.bootstrap.session_setup import Conversation, SessionSetup
+    from punie.bootstrap.engines import EngineShelf
+    from punie.bootstrap.session_setup import SessionSetup
 
     container: Any = await process._container()
     settings = process.settings(str(tmp_path))

@@ -8,7 +8,7 @@ from random import Random
 
 from attrs import frozen
 
-from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.run import CheckRequest, PermissionJudge
 from punie.domain.permission.rules import Verdict

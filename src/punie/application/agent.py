@@ -38,8 +38,10 @@ SessionScope: TypeAlias = Callable[
 """Builds a session and takes it down again. Without a place in the store the session ends with the process."""
 
 TURN_END_LIMIT_S = 3.0
-GREETING_LIMIT_S = 2.0
 """How long a cancelled turn may hold up the closing of its session."""
+
+GREETING_LIMIT_S = 2.0
+"""How long the first events of a session that was loaded may hold up the answer to the loading."""
 
 
 @define

@@ -1,4 +1,4 @@
-"""The graph of a session's parts. The functions that build them are in `session_parts.py`.
+"""The graph of a session's parts. The functions that build them are in `machine_parts.py` and `session_parts.py`.
 
 dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. A session's
 container is given values and never a provider of another container, which would keep every session alive.
@@ -13,6 +13,7 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.offer.toolbox import Toolbox
 from punie.application.sessions.stored import StoredSessions
+from punie.bootstrap import machine_parts as machine
 from punie.bootstrap import session_parts as parts
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.tool_profiles import other_parties
@@ -37,15 +38,15 @@ class SessionContainer(containers.DeclarativeContainer):
     # this machine and the client
     clock = providers.Singleton(LocalClock)
     validator = providers.Singleton(JsonSchemaRsValidator)
-    guard = providers.Singleton(parts.guard, setup)
-    outputs = providers.Singleton(parts.outputs)
-    boxes = providers.Singleton(parts.boxes, setup, guard, outputs)
+    guard = providers.Singleton(machine.guard, setup)
+    outputs = providers.Singleton(machine.outputs)
+    boxes = providers.Singleton(machine.boxes, setup, guard, outputs)
     terminals = providers.Singleton(LocalTerminals, outputs, boxes)
-    files = providers.Singleton(parts.files, setup, guard, outputs, boxes)
-    code = providers.Singleton(parts.code, setup, peer, guard, files, boxes)
-    known = providers.Singleton(parts.known, files, code)
-    local = providers.Singleton(parts.local, setup, peer, known, terminals, shared)
-    client_ledger = providers.Singleton(parts.client_ledger, setup, peer, outputs, boxes)
+    files = providers.Singleton(machine.files, setup, guard, outputs, boxes)
+    code = providers.Singleton(machine.code, setup, peer, guard, files, boxes)
+    known = providers.Singleton(machine.known, files, code)
+    local = providers.Singleton(machine.local, setup, peer, known, terminals, shared)
+    client_ledger = providers.Singleton(machine.client_ledger, setup, peer, outputs, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)
 
     # servers

@@ -13,6 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from punie.adapters.library.engine import LibraryEngine
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
+from punie.application.turns.provider_lists import ProviderLists, provider_of
 from punie.bootstrap.plugins import PlugIns, installed_engines
 from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings
@@ -120,42 +121,12 @@ class Engines:
                 await engine.aclose()
 
 
-FRESH_S = 300.0
-"""How long a provider's list of models is used before the provider is asked again."""
-
-
 def disclosure_of(settings: Settings, servers: tuple[ServerConfig, ...]) -> DisclosurePolicy:
     """How the model is told of tools. Without a model everything is told: schemas cost nothing then."""
     pinned = tuple(qualified_name(server.name, tool) for server in servers for tool in server.always)
     policy = evolve(settings.disclosure, always=(*settings.disclosure.always, *pinned))
     unread = settings[MODEL] in {None, DIRECT} and policy.form is DisclosureForm.AUTO
     return evolve(policy, form=DisclosureForm.FULL) if unread else policy
-
-
-@define
-class ProviderLists:
-    """The models that providers list, by the part of a model's name before the colon; lives as long as the process.
-
-    After a failure, the next session asks again.
-    """
-
-    _names: dict[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]], init=False)
-    _asked_at: dict[str, float] = field(factory=dict[str, float], init=False)
-    _asking: dict[str, anyio.Lock] = field(factory=dict[str, anyio.Lock], init=False)
-
-    def of(self, model: str) -> tuple[str, ...]:
-        """The names that the model's provider listed; empty before the provider was asked."""
-        return self._names.get(_provider(model), ())
-
-    async def ask(self, model: str, engine: ModelEngine) -> None:
-        """Ask the provider, unless its list is fresh. Raises `EngineError`."""
-        provider = _provider(model)
-        async with self._asking.setdefault(provider, anyio.Lock()):
-            now = anyio.current_time()
-            if now - self._asked_at.get(provider, -FRESH_S) < FRESH_S:
-                return
-            self._names[provider] = await engine.siblings()
-            self._asked_at[provider] = now
 
 
 def with_model(settings: Settings, model: str) -> Settings:
@@ -171,10 +142,6 @@ def sized_by(engine: Engine, settings: Settings) -> Settings:
     return settings if tokens is None else settings.having(CONTEXT_TOKENS, tokens)
 
 
-def _provider(model: str) -> str:
-    return model.partition(":")[0]
-
-
 @frozen
 class EngineShelf(ModelShelf):
     """The models of one session. `settings` are those without the session's own choices."""
@@ -187,7 +154,7 @@ class EngineShelf(ModelShelf):
 
     def names(self) -> tuple[str, ...]:
         said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS], DIRECT)
-        listed = (name for provider in dict.fromkeys(map(_provider, said)) for name in self.lists.of(provider))
+        listed = (name for provider in dict.fromkeys(map(provider_of, said)) for name in self.lists.of(provider))
         return tuple(dict.fromkeys((*said, *listed)))
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
@@ -213,7 +180,7 @@ class EngineShelf(ModelShelf):
     async def still(self, choice: ModelChoice) -> bool:
         """Whether a session may go on with its former model: a configured one, or one of a configured provider."""
         try:
-            if choice.model not in self.names() and _provider(choice.model) not in map(_provider, self._asked()):
+            if choice.model not in self.names() and provider_of(choice.model) not in map(provider_of, self._asked()):
                 return False
             ready = await self.take(choice.model)
             await ready.engine.open("").aclose()

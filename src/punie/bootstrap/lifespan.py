@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import linecache
 import logging
 import os
@@ -17,17 +16,18 @@ from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
-from punie.bootstrap.engines import Engines, EngineShelf, ProviderLists, sized_by, with_model
+from punie.application.turns.provider_lists import ProviderLists
+from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
-from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
-from punie.bootstrap.warm_up import WarmUp
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import load_settings, stored_trust
+from punie.bootstrap.warm_up import WarmUp, load_servers, load_validator
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import ServerConfig
 from punie.domain.session.session import SessionSpec
-from punie.domain.values.json_value import EMPTY_OBJECT
 from punie.mechanics.process_group import close_to_others
 from punie.ports.people import Peer
 
@@ -81,7 +81,7 @@ class Process:
             {
                 "container": self._build_container,
                 "plug-ins": self._scan_plug_ins,
-                "servers": _load_servers,
+                "servers": load_servers,
                 "closed": close_to_others,
                 "engine": self._load_engine,
             }
@@ -121,7 +121,8 @@ class Process:
 
         `taken` is the session's place in the store; without one the session ends with this process.
         """
-        from punie.bootstrap.session_setup import Conversation, SessionSetup
+        from punie.application.turns.conversation import Conversation
+        from punie.bootstrap.session_setup import SessionSetup
 
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
@@ -134,7 +135,7 @@ class Process:
         engine = self.engines.get(settings[MODEL], settings[ENGINE])
         settings = sized_by(engine, settings)
         if peer.catalog is not None and not self._has_validator:  # without a catalogue the first call loads it
-            await anyio.to_thread.run_sync(_load_validator)
+            await anyio.to_thread.run_sync(load_validator)
             self._has_validator = True
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
         setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
@@ -238,19 +239,6 @@ class Process:
         from punie.adapters.storage.sessions.event_codec import make_readers
 
         make_readers()
-
-
-def _load_servers() -> None:
-    """Load what a session with MCP servers has more (10 ms), so that opening one takes no longer than any other."""
-    for module in ("adapters.mcp.servers", "adapters.local.program_files", "application.servers.session_servers"):
-        importlib.import_module(f"punie.{module}")
-
-
-def _load_validator() -> None:
-    """Load the validator's library (5 MB, 20 ms): the event loop checks an IDE's schemas with it."""
-    from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-
-    JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
 
 
 async def serve_sessions(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from punie import __version__
 from punie.bootstrap.settings.files import database_file
 from punie.bootstrap.settings.keys import SESSION_STORE
-from punie.bootstrap.settings.settings import Settings, load_settings
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.domain.errors import SettingsError
 from punie.domain.values.display import one_line
 

@@ -15,13 +15,15 @@ from attrs import evolve, frozen
 
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
+from punie.application.pipelines.problem_lines import at_line, lines_of
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.bootstrap.settings.files import IN_PROJECT, bytes_of, parse_toml
+from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
 from punie.mechanics.files import names_in, opened_folder, read_file
+from punie.mechanics.toml_reading import parse_toml
 
 ENDING = ".toml"
 PROJECT, USER, SHIPPED = "project", "user", "shipped"
@@ -32,7 +34,6 @@ PROBLEMS_LIMIT = 100
 """Problems of one file that are reported, the first ones; each is looked for among all lines."""
 
 _NAMES_LIMIT = 1_000
-_HEADER = re.compile(r"\[\[\s*steps\s*\]\]")
 
 
 @frozen
@@ -122,8 +123,8 @@ def checked(own: str | None, cwd: str, path: Path) -> ReadPipeline:
     problems = [*read.problems, *_unknown(read.pipeline, others)]
     if turning is not None:
         problems.append(_recursion(read.pipeline, turning))
-    lines = _lines_of(content.decode("utf-8", "replace"), len(read.pipeline.steps))
-    return ReadPipeline(None if turning else read.pipeline, tuple(_at_line(one, lines) for one in problems))
+    lines = lines_of(content.decode("utf-8", "replace"), len(read.pipeline.steps))
+    return ReadPipeline(None if turning else read.pipeline, tuple(at_line(one, lines) for one in problems))
 
 
 def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, path: str) -> ReadPipeline:
@@ -139,8 +140,8 @@ def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, pa
         return ReadPipeline(None, (Problem(f"it is not valid TOML: {error}", line_1based=where),))
     read = reader.read(table, stem=name.removesuffix(ENDING), place=place, file=path)
     steps = table.get("steps")
-    lines = _lines_of(text, len(cast("list[object]", steps)) if isinstance(steps, list) else 0)
-    return ReadPipeline(read.pipeline, tuple(_at_line(problem, lines) for problem in read.problems[:PROBLEMS_LIMIT]))
+    lines = lines_of(text, len(cast("list[object]", steps)) if isinstance(steps, list) else 0)
+    return ReadPipeline(read.pipeline, tuple(at_line(problem, lines) for problem in read.problems[:PROBLEMS_LIMIT]))
 
 
 def _in_folder(folder: Path, place: str, reader: PipelineReader, *, follow: bool) -> Iterator[PipelineFile]:
@@ -197,37 +198,3 @@ def _with_recursion(file: PipelineFile, turning: Mapping[str, tuple[str, ...]]) 
 def _recursion(pipeline: Pipeline, way: tuple[str, ...]) -> Problem:
     place = next(place for place, step in enumerate(pipeline.steps) if step.tool == way[1])
     return Problem(f"it comes back to itself: {' -> '.join(way)}", f"steps[{place}].tool", pipeline.steps[place].id)
-
-
-def _lines_of(text: str, steps: int) -> list[tuple[int, str]]:
-    """The lines of the file with their numbers, for `_at_line`.
-
-    Empty where the headers do not match the steps, since a text of several lines may look like a header.
-    """
-    lines = list(enumerate(text.splitlines(), 1))
-    headers = sum(_HEADER.match(line.strip()) is not None for _, line in lines)
-    return lines if headers == steps else []
-
-
-def _at_line(problem: Problem, lines: list[tuple[int, str]]) -> Problem:
-    """The problem with its line: the line of its key in its step, else the first line of the step."""
-    if problem.line_1based is not None or not problem.where or not lines:
-        return problem
-    head, _, rest = problem.where.partition("[")
-    if head == "steps" and rest:
-        number, keys = int(rest.partition("]")[0]), rest.partition("].")[2]
-        starts = [line for line, text in lines if _HEADER.match(text.strip())]
-        begin = starts[number]
-        end = starts[number + 1] if number + 1 < len(starts) else len(lines) + 1
-        return evolve(problem, line_1based=_line_of_key(lines, begin, end, keys) or begin)
-    return evolve(problem, line_1based=_line_of_key(lines, 1, len(lines) + 1, problem.where))
-
-
-def _line_of_key(lines: list[tuple[int, str]], begin: int, end: int, dotted: str) -> int | None:
-    """The line in that range with the last key of a dotted name, or else with an earlier one."""
-    for key in reversed(re.findall(r"[^.\[\]]+", dotted)):
-        written = re.compile(rf"(?:^\s*|[{{,.\[]\s*)[\"']?{re.escape(key)}[\"']?\s*[=.\]]")
-        for number, text in lines[begin - 1 : end - 1]:
-            if written.search(text):
-                return number
-    return None

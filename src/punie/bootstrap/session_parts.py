@@ -5,27 +5,15 @@ No function here waits or opens anything. Parts that most sessions do without ar
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
-import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from punie.adapters.checks.python_checks import ProjectChecks, is_found
-from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.language_server.server import LanguageServer
-from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
-from punie.adapters.local.files.file_tree import LocalFileTree
+from punie.adapters.checks.python_checks import is_found
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock, is_installed
-from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
-from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes, looking
-from punie.adapters.local.programs.talking import talking
-from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.local.project_facts import LocalFacts
 from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
@@ -48,7 +36,6 @@ from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.update_plan import UpdatePlan
 from punie.application.tools.session_tool import Services, SessionTool
-from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession, SessionCommands
@@ -63,102 +50,21 @@ from punie.bootstrap.settings.keys import (
     KEEP_SESSIONS,
     LOCAL_TOOLS,
     MODEL,
-    SANDBOX,
-    SANDBOX_NETWORK,
     STORED_OPTION,
     TWINS,
 )
-from punie.bootstrap.settings.values import Sandbox, StoredOption
+from punie.bootstrap.settings.values import StoredOption
 from punie.bootstrap.tool_profiles import other_parties
 from punie.bootstrap.word_stems import stem
 from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
-from punie.domain.values.paths import is_inside
-from punie.ports.code import CodeServer
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
-from punie.ports.workspace import Disk, FileTree, Repository, Workspace
 
 if TYPE_CHECKING:
     from punie.adapters.mcp.servers import McpServers
     from punie.application.servers.registry import ServerRegistry
-
-# ------------------------------------------------------------ this machine and the client
-
-
-def guard(setup: SessionSetup) -> LocalPathGuard:
-    """Decides which paths are inside the session's roots."""
-    return LocalPathGuard(setup.spec.roots, setup.spec.cwd)
-
-
-def outputs() -> LocalOutputStore:
-    """A folder of its own outside the project, for results that are too long for the model."""
-    return LocalOutputStore(str(Path(tempfile.gettempdir()).resolve() / f"punie-{secrets.token_hex(16)}"))
-
-
-def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Boxes | None:
-    """The boxes around commands; None where the settings want none."""
-    settings, roots, home = setup.settings, guard.roots, str(Path.home())
-    if settings[SANDBOX] is Sandbox.NONE:
-        return None
-    if settings[SANDBOX] is not Sandbox.BUBBLEWRAP:
-        required = settings[SANDBOX] is Sandbox.LANDLOCK
-        return LandlockBoxes(roots, home, settings.policy.protected, outputs, os.environ, required=required)
-    # Punie's state is hidden from programs. Where the state is inside a project, hiding it would hide the project too.
-    hidden = tuple(path for path in settings.policy.protected if not any(is_inside(root, (path,)) for root in roots))
-    return BubblewrapBoxes(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK])
-
-
-def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore, boxes: Boxes | None) -> Services:
-    """The files of this machine."""
-    workspace = LocalWorkspace(guard, outputs.private.draft, outputs.private.journal)
-    spec, private = setup.spec, setup.settings.policy.private
-    tree = LocalFileTree(guard, spec.roots, hidden=private, look=partial(looking, boxes))
-    repository = DulwichRepository(spec.cwd, spec.roots, private)
-    state = setup.settings.state_folder if setup.conversation.kept is not None else None
-    history = LocalFileHistory(None if state is None else history_folder(state, setup.id), outputs.private.draft)
-    reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
-    changes = SessionChanges(history, repository, guard, disk=workspace if reads_disk else None)
-    return Services(
-        {Workspace: workspace, Disk: workspace, FileTree: tree, Repository: repository, SessionChanges: changes}
-    )
-
-
-def code(
-    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, files: Services, boxes: Boxes | None
-) -> LanguageServer:
-    """The language server, which reads files as the client has them where the client reads any."""
-    disk, roots = files.get(Workspace), guard.roots or (setup.spec.cwd,)
-    reader = peer.workspace if peer.capabilities.read_text_file and peer.workspace is not None else disk
-    return LanguageServer(roots, guard, reader, disk, partial(talking, boxes, roots, str(Path.home())), setup.log)
-
-
-def known(files: Services, code: LanguageServer) -> Services:
-    """The files of this machine, and the language server that knows their code."""
-    return files.beside({CodeServer: code})
-
-
-def local(setup: SessionSetup, peer: Peer, known: Services, terminals: LocalTerminals, shared: Shared) -> Services:
-    """The services of this machine."""
-    spec = setup.spec
-    return known.beside(
-        {
-            TerminalLedger: TerminalLedger(terminals if peer.shown is None else peer.shown(terminals), setup.log),
-            ShellInfo: shared.shell,
-            PythonChecks: ProjectChecks(spec.cwd),
-        }
-    )
-
-
-def client_ledger(
-    setup: SessionSetup, peer: Peer, outputs: LocalOutputStore, boxes: Boxes | None
-) -> TerminalLedger | None:
-    """The terminals of the client that the session owns; None where the client has no terminals."""
-    if peer.terminals is None:
-        return None
-    terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes, outputs)
-    return TerminalLedger(terminals, setup.log, asks_unboxed=boxes is not None)
 
 
 def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecorder:

@@ -13,7 +13,7 @@ from punie.application.offer.bridged import OtherParties
 from punie.application.offer.foreign_results import as_described
 from punie.application.offer.profiles import Profile, ResultForm, Trust, read_profiles
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import Facts, PermissionRequest, Policy

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.settings.keys import HIDDEN, KEYS, REGISTRY, RULES, key_of, without_password
-from punie.bootstrap.settings.settings import load_settings, trace_settings
+from punie.bootstrap.settings.keys import KEYS, REGISTRY, RULES, key_of
+from punie.bootstrap.settings.sources import load_settings, trace_settings
+from punie.bootstrap.settings.values import HIDDEN, without_password
 from punie.cli import main
 from punie.commands.config.run import run_config
 

@@ -9,7 +9,7 @@ from pytest_mock import MockerFixture
 
 from punie.bootstrap.engines import Engines, sized_by
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.values import known_context_tokens
+from punie.domain.model.context_sizes import known_context_tokens
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie_gguf import engine as gguf_engine
 from punie_gguf.engine import LocalModelEngine, model_path

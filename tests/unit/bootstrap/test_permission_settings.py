@@ -13,7 +13,8 @@ import pytest
 
 from punie.bootstrap.settings.files import own_files, private_files
 from punie.bootstrap.settings.keys import MODEL
-from punie.bootstrap.settings.settings import Settings, load_settings, project_gains
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import load_settings, project_gains
 from punie.domain.errors import SettingsError
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.values.paths import is_inside

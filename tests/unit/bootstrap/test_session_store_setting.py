@@ -16,7 +16,7 @@ from punie.bootstrap.lifespan import Process
 from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.bootstrap.settings.files import project_settings_file
 from punie.bootstrap.settings.keys import SESSION_STORE
-from punie.bootstrap.settings.settings import load_settings, project_gains
+from punie.bootstrap.settings.sources import load_settings, project_gains
 from punie.domain.errors import SettingsError
 
 pytestmark = pytest.mark.requirement("INTERFACES-4")

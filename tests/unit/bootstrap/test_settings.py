@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from punie.bootstrap.settings.files import (
-    KEY_PARTS,
     MAX_TOML_BYTES,
-    parse_toml,
     project_settings_file,
     read_settings_file,
     user_settings_file,
 )
-from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS
-from punie.bootstrap.settings.settings import Settings, load_settings, variable_of
+from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS, variable_of
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.domain.errors import SettingsError
 from punie.domain.model.provider import Effort
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits
+from punie.mechanics.toml_reading import KEY_PARTS, parse_toml
 
 pytestmark = pytest.mark.requirement("M-21")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import stat
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -16,18 +14,11 @@ from attrs import field, frozen
 
 from punie.domain.errors import SettingsError
 from punie.domain.values.paths import is_inside
+from punie.mechanics.toml_reading import KEY_PARTS, parse_toml
 
 APP = "punie"
 MAX_FILE_BYTES = 1_048_576
 MAX_TOML_BYTES = 131_072
-KEY_PARTS = 32
-_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
-_DOT = r"[ \t]*+\.[ \t]*+"
-_PIECE = re.compile(
-    r'''"""(?:[^"\\]|\\[\s\S]|"(?!""))*+"{0,5}+|'{3}(?:[^']|'(?!''))*+'{0,5}+|#[^\n]*+|'''
-    rf"(?P<long>{_PART}(?:{_DOT}{_PART}){{{KEY_PARTS},}}+)|{_PART}(?:{_DOT}{_PART})*+|[^\w\"'#-]++"
-)
-"""The strings, comments, keys and other parts of a TOML text, one behind the other, so that none is read twice."""
 
 IN_PROJECT = (".punie", "pipelines")
 """The folder of a project's pipelines."""
@@ -103,17 +94,6 @@ def read_tables(path: Path) -> tuple[dict[str, object], str]:
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
-
-
-def parse_toml(text: str) -> dict[str, object]:
-    """The table of a TOML text. Raises `ValueError` or `RecursionError`.
-
-    A dotted key of more than 32 parts is refused unread, since the parser's time grows with the square of the parts.
-    """
-    if (found := next((piece for piece in _PIECE.finditer(text) if piece["long"]), None)) is not None:
-        line = text.count("\n", 0, found.start()) + 1
-        raise ValueError(f"a dotted key has more than {KEY_PARTS} parts (at line {line})")
-    return tomllib.loads(text)
 
 
 def bytes_of(path: Path) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, cast
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from attrs import evolve, fields, frozen
 
@@ -30,6 +29,7 @@ from punie.bootstrap.settings.values import (
     parse_text,
     parse_whole,
     parse_yes,
+    without_password,
 )
 from punie.domain.permission.rules import Mode
 from punie.domain.session.turn import TurnLimits
@@ -38,9 +38,6 @@ from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
 from punie.domain.tools.execution import CallLimits, Limits
 
 T = TypeVar("T")
-
-HIDDEN = "***"
-"""Shown in the place of a secret."""
 
 
 @frozen
@@ -83,43 +80,6 @@ def plain(value: object) -> object:
     if isinstance(value, (tuple, list, frozenset)):
         return [str(item) for item in cast("tuple[object, ...]", value)]
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
-
-
-_OPEN_OPTIONS = frozenset(
-    (
-        "host",
-        "hostaddr",
-        "port",
-        "dbname",
-        "user",
-        "sslmode",
-        "connect_timeout",
-        "application_name",
-        "target_session_attrs",
-    )
-)
-
-
-def without_password(url: object) -> object:
-    """The URL of a database with its secrets hidden; `sqlite` where `url` is None.
-
-    After the question mark, only the options that cannot be secret are shown.
-    """
-    if url is None:
-        return "sqlite"
-    try:
-        parts = urlsplit(str(url))
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError:
-        return HIDDEN
-    names, at, host = parts.netloc.rpartition("@")
-    user, colon, _ = names.partition(":")
-    shown = f"{user}:{HIDDEN}@{host}" if at and colon else parts.netloc
-    options = [
-        (key if key.isidentifier() else HIDDEN, value if key in _OPEN_OPTIONS else HIDDEN) for key, value in pairs
-    ]
-    query = urlencode(options, safe="*/,:")
-    return urlunsplit(parts._replace(netloc=shown, query=query, fragment=HIDDEN if parts.fragment else ""))
 
 
 @frozen

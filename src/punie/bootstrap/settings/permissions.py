@@ -10,20 +10,14 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from pathlib import PurePath
 from typing import Any, TypeAlias, cast
 
 from attrs import evolve, frozen
 
 from punie.bootstrap.settings.values import one_of
 from punie.domain.errors import SettingsError
-from punie.domain.permission.command_policy import allows_part, matches
-from punie.domain.permission.decisions import Facts
 from punie.domain.permission.rules import Mode, Rule, Verdict, too_wide
-from punie.domain.values.paths import Location, is_inside
-from shellsight.report import CommandPart, PathUse
-from shellsight.secret_names import is_secret
-from shellsight.surroundings import ShellParser, Surroundings
+from shellsight.surroundings import ShellParser
 
 ParserOf: TypeAlias = Callable[[], ShellParser]
 """Makes the parser for the examples of rules; called only where a rule has some, since a library is loaded."""
@@ -157,12 +151,14 @@ def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSour
     examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
     if not any(examples.values()):
         return
+    from punie.application.desk.rule_examples import covers_line  # few rules have examples
+
     parser = source.parser()
     for key, lines in examples.items():
         wanted = key == "match"
         why = "is not covered by this rule" if wanted else "is covered by this rule all the same"
         for line in lines:
-            if _covers(rule, _parts(line, parser)) is not wanted:
+            if covers_line(rule, line, parser) is not wanted:
                 raise source.refused(number, f"{key}: {line!r} {why}")
 
 
@@ -246,31 +242,3 @@ def home_of(environ: Mapping[str, str]) -> str:
     """The user's home directory, absolute, for `~` in patterns and in command lines."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
     return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed
-
-
-PROJECT = "/project"
-HOME = "/home/user"
-"""The directories of examples: none of this machine, so that examples mean the same everywhere."""
-
-
-def _covers(rule: Rule, parts: tuple[CommandPart, ...]) -> bool:
-    """Whether the rule covers a line of these commands: an allow rule all of them, any other rule one of them."""
-    facts = Facts(cwd=PROJECT, roots=(PROJECT,))
-    if not rule.allows:
-        return any(matches(rule, part, facts) for part in parts)
-    if rule.command is None:
-        return bool(parts) and rule.path is None
-    return bool(parts) and all(allows_part(rule, part, facts) for part in parts)
-
-
-def _parts(line: str, parser: ShellParser) -> tuple[CommandPart, ...]:
-    from shellsight.analysis import analyse  # half of a first session's start, and few rules have examples
-
-    report = analyse(parser.parse(line), Surroundings(PROJECT, HOME, parser.parse))
-    return tuple(evolve(part, paths=tuple(_placed(use) for use in part.paths)) for part in report.parts)
-
-
-def _placed(use: PathUse) -> PathUse:
-    if not PurePath(use.path).is_absolute():
-        return use
-    return evolve(use, where=Location(use.path, is_inside(use.path, (PROJECT,)), is_secret(use.path)))

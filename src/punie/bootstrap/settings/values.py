@@ -1,20 +1,16 @@
-"""The types of settings: how a value is read as a file, a variable or a flag gives it, and how a page describes it.
-
-Also the length of a model's context, by the model's name.
-"""
+"""The types of settings: how a value is read as a file, a variable or a flag gives it, and how a page describes it."""
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Generic, TypeVar, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from attrs import frozen
 
-from punie.domain.model.provider import OF_FILES, Effort
+from punie.domain.model.provider import Effort
 
 E = TypeVar("E", bound=StrEnum)
 T_co = TypeVar("T_co", covariant=True)
@@ -174,28 +170,40 @@ def parse_store(value: object) -> str | None:
     return text
 
 
+HIDDEN = "***"
+"""Shown in the place of a secret."""
+
+_OPEN_OPTIONS = frozenset({
+    "host", "hostaddr", "port", "dbname", "user", "sslmode", "connect_timeout", "application_name",
+    "target_session_attrs",
+})  # fmt: skip
+
+
+def without_password(url: object) -> object:
+    """The URL of a database with its secrets hidden; `sqlite` where `url` is None.
+
+    After the question mark, only the options that cannot be secret are shown.
+    """
+    if url is None:
+        return "sqlite"
+    try:
+        parts = urlsplit(str(url))
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError:
+        return HIDDEN
+    names, at, host = parts.netloc.rpartition("@")
+    user, colon, _ = names.partition(":")
+    shown = f"{user}:{HIDDEN}@{host}" if at and colon else parts.netloc
+    options = [
+        (key if key.isidentifier() else HIDDEN, value if key in _OPEN_OPTIONS else HIDDEN) for key, value in pairs
+    ]
+    query = urlencode(options, safe="*/,:")
+    return urlunsplit(parts._replace(netloc=shown, query=query, fragment=HIDDEN if parts.fragment else ""))
+
+
 def _is_loopback(parts: SplitResult) -> bool:
     host = parts.hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-_FAMILIES = (
-    (r"gpt-4\.1|gemini", 1_000_000),
-    (r"gpt-5", 272_000),
-    (r"claude|\bo[134](-|$)|grok-4", 200_000),
-    (r"gpt-4o|gpt-4-turbo|mistral|deepseek|qwen|llama-?[34]|gpt-oss", 128_000),
-    (r"gpt-3\.5", 16_000),
-    (r"gpt-4(-|$)", 8_000),
-)
-"""Patterns in names of models; the makers' own figures, rounded down. The first that fits is used."""
-
-
-def known_context_tokens(model: str | None) -> int | None:
-    """The length of a model's context, by its name with or without the provider; None where the name is unknown."""
-    name = (model or "").casefold()
-    if name.startswith(OF_FILES):
-        return None  # a file may have any name
-    return next((tokens for pattern, tokens in _FAMILIES if re.search(pattern, name)), None)

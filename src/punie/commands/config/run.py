@@ -30,8 +30,9 @@ from punie.bootstrap.settings.keys import (
     Key,
     key_of,
     tool_and_bound,
+    variable_of,
 )
-from punie.bootstrap.settings.settings import Said, Speaker, Traced, stored_trust, trace_settings, variable_of
+from punie.bootstrap.settings.sources import Said, Speaker, Traced, stored_trust, trace_settings
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.run import holds_boxes, rule_words
 from punie.commands.running import CommandError, command_environ, directory_of, start_logging, told

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar, cast
 import anyio
 from attrs import define, field, frozen
 
-from punie.bootstrap.settings.settings import Traced
+from punie.bootstrap.settings.sources import Traced
 from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError
 from punie.domain.values.display import one_line

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import anyio
 from attrs import define
 
-from punie.bootstrap.settings.settings import Traced, stored_trust, trace_settings
+from punie.bootstrap.settings.sources import Traced, stored_trust, trace_settings
 from punie.commands.doctor import connections, machine, state, tool_calls
 from punie.commands.doctor.examination import Case, Check, Examination, Page, Probe, as_json, on_disk, settled, summary
 from punie.commands.running import Exit, directory_of, start_logging, told, unless_interrupted, waiting

@@ -26,7 +26,7 @@ from punie.bootstrap.settings.files import (
 )
 from punie.bootstrap.settings.keys import KEYS, RULES, SESSION_STORE, variable_of
 from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rules
-from punie.bootstrap.settings.settings import key_named
+from punie.bootstrap.settings.sources import key_named
 from punie.commands.config.run import left_out_words
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import find_entry

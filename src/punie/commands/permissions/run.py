@@ -23,7 +23,8 @@ from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.keys import SANDBOX
 from punie.bootstrap.settings.permissions import home_of, parse_mode
-from punie.bootstrap.settings.settings import Settings, load_settings, stored_trust
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.tool_profiles import tool_profiles
 from punie.commands.flags import settings_flags

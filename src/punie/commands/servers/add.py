@@ -14,8 +14,8 @@ from attrs import define, frozen
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
-from punie.bootstrap.settings.keys import REGISTRY
-from punie.bootstrap.settings.settings import load_settings, variable_of
+from punie.bootstrap.settings.keys import REGISTRY, variable_of
+from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import (
     CommandError,
     Exit,

@@ -13,7 +13,7 @@ from attrs import define, frozen
 
 from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
 from punie.bootstrap.settings.files import read_settings_file, user_settings_file
-from punie.bootstrap.settings.settings import variable_of
+from punie.bootstrap.settings.keys import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
 from punie.commands.setup.person import (

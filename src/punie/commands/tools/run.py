@@ -15,7 +15,7 @@ from attrs import define
 from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
 from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here
-from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import (
     CommandError,
     Exit,

@@ -17,7 +17,7 @@ from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
-from punie.bootstrap.settings.settings import load_settings
+from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text

@@ -1,0 +1,50 @@
+"""The engine of a session and the memory that the engine continues from."""
+
+from __future__ import annotations
+
+import logging
+
+from attrs import field, frozen
+
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
+from punie.application.sessions.recorder import EngineMemory, MemoryRecord, SessionRecord
+from punie.application.sessions.stored import StoredSessions
+from punie.application.turns.model_shelf import ContextGauge, ModelShelf
+from punie.ports.engine import Engine, EngineSession
+from punie.ports.machine import Clock
+
+
+@frozen
+class Conversation:
+    """The engine of a session and the memory that the engine continues from; lives as long as the session.
+
+    `kept` is the session's place in the store, None where the session ends with its process.
+    """
+
+    engine: Engine
+    shelf: ModelShelf
+    kept: KeptSession | None = None
+    memory: EngineMemory = field(factory=EngineMemory)
+
+    @classmethod
+    async def of(
+        cls, stored: StoredSessions, engine: Engine, shelf: ModelShelf, taken: KeptSession | None
+    ) -> Conversation:
+        """The conversation of a session that was taken up, or a new one. Raises `SessionStoreError`."""
+        if taken is None or taken.summary is None:
+            return cls(engine, shelf, taken)
+        return cls(engine, shelf, taken, await stored.memory(taken.summary.id, engine))
+
+    def opened(self, session_id: str) -> EngineSession:
+        """The engine's side of the conversation."""
+        return self.memory.opened(self.engine, session_id)
+
+    def record(self, clock: Clock, log: logging.Logger) -> SessionRecord:
+        """The record of the session's events."""
+        return MemoryRecord() if self.kept is None else KeptRecord(self.kept, clock, log)
+
+    def gauge(self, size_tokens: int | None) -> ContextGauge:
+        """Counts the use of a context of that size and the cost, continuing from the session's former figures."""
+        if self.kept is None:
+            return ContextGauge(size_tokens)
+        return ContextGauge(size_tokens, continued=self.kept.summary is not None, before=self.kept.context)
