@@ -191,3 +191,42 @@ async def test_names_from_the_top_are_looked_at_in_the_folder_where_a_command_ta
     assert await feed(top, tmp_path / "home", line) is ToolOutcome.SUCCEEDED
     (top / "sub/mine.py").symlink_to(tmp_path / "outside.py")
     assert await feed(top, tmp_path / "home2", line) is ToolOutcome.DENIED
+
+
+async def test_what_a_session_may_delete_and_take_back_unasked_is_its_own(top: Path, tmp_path: Path) -> None:
+    for name in ("person.txt", "build/out.o", "build/.env"):
+        (top / name).parent.mkdir(exist_ok=True)
+        (top / name).write_text("x\n")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "made.py", "content": "x\n"}))
+        assert succeeded(await run(here, "mkdir made && touch made/one"))
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        expected = {
+            "rm a.py": False, "rm person.txt": False, "rm -r build": False, "rm .git/HEAD": False,
+            "rm made.py build/out.o": True, "rm -r made": True,
+            "git checkout -- mine.py": False, "git checkout .": False, "git stash": False, "git checkout -- a.py": True,
+        }  # fmt: skip
+        for line, may in expected.items():
+            assert ((await run(here, line)).outcome is ToolOutcome.SUCCEEDED) is may, line
+        assert (top / "a.py").read_text() == "a = 1\n"
+    git(top, "commit", "-qam", "second")
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        (top / "mine.py").write_text("mine = 4\n")
+        assert not succeeded(await run(here, "git checkout mine.py a.py"))
+        git(top, "checkout", "mine.py")
+        for line in ("git stash", "git stash pop"):
+            assert succeeded(await run(here, line)), line
+        assert (top / "a.py").read_text() == "a = 2\n"
+
+
+async def test_no_more_is_taken_back_than_is_known(top: Path, tmp_path: Path) -> None:
+    async with session(top, tmp_path / "home") as here:
+        again = await here.call("restore_file", {"path": "a.py", "to": "head"})
+        assert "did not change" in again.text
+        assert succeeded(await here.call("write_file", {"path": "a.py", "content": "a = 2\n"}))
+        assert succeeded(await here.call("restore_file", {"path": "a.py"}))
+        assert "is already as it was" in (await here.call("restore_file", {"path": "a.py"})).text
+        (top / "a.py").unlink()
+        (top / "a.py").mkdir()
+        assert "changed since this session" in (await here.call("restore_file", {"path": "a.py"})).text

@@ -11,6 +11,7 @@ import pytest
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import FileMemory, ServedFiles
 from punie.application.tools.files.read_file import ReadFile
+from punie.application.tools.files.restore_file import RestoreFile
 from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
@@ -237,3 +238,20 @@ async def test_of_two_edits_of_one_message_the_second_is_based_on_the_first() ->
     assert [result.succeeded for result in results] == [True, True]
     assert client.files[A] == "1\n2\n"
     assert len(client.writes) == 2
+
+
+@pytest.mark.parametrize("shown", ["one\r\ntwo\r\n", "one\ntwo\n"])
+async def test_through_a_client_a_file_comes_back_with_the_line_ends_that_the_client_shows(shown: str) -> None:
+    client = FakeClient(files={A: shown})
+    for _ in range(2):
+        client.queue_permission_selected("allow_once")
+    memory = FileMemory()
+    files = ServedFiles(client, memory=memory, decoded_elsewhere=True)
+    changes = changes_of(client, memory)
+    bench = await desk_of([WriteFile(files), RestoreFile(files, changes)], client=client)
+    bench.desk.permission.changes = changes
+    turn = bench.turn()
+    assert (await turn.call(call("write_file", {"path": A, "content": "three\n"}))).succeeded
+    back = await turn.call(call("restore_file", {"path": A}))
+    assert back.text == f"{A} is as it was when the session began.", back.text
+    assert client.files[A].replace("\r\n", "\n") == "one\ntwo\n"
