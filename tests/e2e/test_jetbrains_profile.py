@@ -13,7 +13,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
 from tests.e2e.jetbrains_ide import NAME, IdeServer
-from tests.e2e.raw_client import RawClient, capabilities
+from tests.e2e.raw_client import RawClient, capabilities, clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, Item, call
 from tests.e2e.turns import Turn
 
@@ -53,7 +53,7 @@ TABLE: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str]] = {
     "replace_text_in_file": (
         {"pathInProject": "notes.txt", "oldText": "one", "newText": "one"}, EDITS, "edit", "Editing notes.txt"
     ),
-    "apply_patch": ({"input": PATCH}, OTHERS, "edit", "Editing notes.txt"),
+    "apply_patch": ({"input": PATCH.replace("zwei", "two")}, EDITS, "edit", "Editing notes.txt"),
     "reformat_file": ({"path": "notes.txt"}, EDITS, "edit", "Reformatting notes.txt"),
     "rename_refactoring": (
         {"pathInProject": "src/app.py", "symbolName": "main", "newName": "start"}, OTHERS, "edit",
@@ -166,6 +166,27 @@ async def test_an_edit_is_shown_before_and_what_it_changed_after(
     assert "It runs python src/app.py in" in json.dumps(ide.person.questions[3]["toolCall"])
 
 
+async def test_an_edit_is_told_of_the_problems_that_the_ide_finds_it_added(
+    spawn: Spawn, project: Path, server: IdeServer
+) -> None:
+    (project / "src" / "broken.py").write_text("def old(:\n    pass\n", "utf-8")
+    breaks = call("edit_file", path="src/app.py", old_text="return a + b", new_text="return a +")
+    theirs_too = theirs("replace_text_in_file", pathInProject="src/broken.py", oldText="pass", newText="...")
+    mended = call("edit_file", path="src/app.py", old_text="return a +", new_text="return a")
+    looked = {**BOTH, "PUNIE_PERMISSIONS_MODE": "accept-edits"}
+    async with spawn(FIND, FIND, *([edit, RESULT] for edit in (breaks, theirs_too, mended)), env=looked) as ide:
+        session = await opened(ide, project, server)
+        turns = [await ide.prompt(session) for _ in range(3)]
+    head = f"\nFindings of {NAME}__get_file_problems that came (+) and went (-):\n"
+    assert turns[0].text.endswith(f"(1 replaced){head}+ src/app.py: ERROR: invalid syntax")
+    assert turns[1].text == "ok", "what was broken before is no news"
+    assert turns[2].text.endswith(f"(1 replaced){head}- src/app.py: ERROR: invalid syntax")
+    assert [len(turn.cards) for turn in turns] == [1, 1, 1], "the looks show no cards"
+    looks = [one["params"] for one in server.said if one["method"] == "tools/call"]
+    assert [one["arguments"]["errorsOnly"] for one in looks if one["name"] == "get_file_problems"] == [False] * 6
+    assert ide.person.questions == []
+
+
 async def test_a_changed_definition_of_a_tool_that_reads_is_asked_for(
     spawn: Spawn, project: Path, server: IdeServer
 ) -> None:
@@ -233,3 +254,56 @@ async def test_what_is_hidden_is_said_and_comes_back_while_the_ide_is_away(
         said = (await ide.prompt(session, "/tools")).text
     assert f"- `search_text` : {NAME}__search_in_files_by_regex does the same and {WHY}" in said
     assert f"- `{NAME}__execute_terminal_command` : Punie's run_command does the same" in said
+
+
+MINE = """
+[[profile]]
+servers = ["mine"]
+shared = { projectPath = "cwd" }
+
+[profile.tools.search_text]
+does = "read"
+title = "Looking for {query} in my way"
+roles = { q = "query" }
+result = { entries = "items", each = "{filePath}, line {startLine}", path = "filePath", line = "startLine" }
+
+[profile.tools.replace_text_in_file]
+does = "edit"
+roles = { pathInProject = "path:write", oldText = "old_text", newText = "new_text" }
+"""
+
+
+async def test_a_row_of_the_users_own_holds_for_a_server_of_theirs_in_sessions_and_checks(
+    spawn: Spawn, project: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    env = clean_environment(home)
+    (home / "punie" / "tool_profiles.toml").write_text(MINE, "utf-8")
+    here, replaced = {"projectPath": str(project)}, {"pathInProject": "notes.txt", "oldText": "two", "newText": "2"}
+    calls = [
+        ("mine__search_text", {"q": "three", "limit": 5, **here}),
+        ("mine__replace_text_in_file", {**replaced, **here}),
+        ("mine__get_repositories", here),
+    ]
+    said = [call(name, **arguments) for name, arguments in calls]
+    async with spawn([TOOLS], said, said, caps=FILES) as ide:
+        ide.person.always("reject_once")
+        await ide.initialize()
+        entry = IdeServer(project, tmp_path / "notes").entry("work") | {"name": "mine", "env": []}
+        session = await ide.new_session(project, mcpServers=[entry])
+        assert "mine__search_text" in (await ide.prompt(session, timeout_s=SLOW_S)).text
+        judged = {}
+        for mode in ("read-only", "accept-edits"):
+            await ide.request("session/set_mode", {"sessionId": session, "modeId": mode})
+            asked = len(ide.person.questions)
+            turn = await ide.prompt(session, timeout_s=SLOW_S)
+            judged[mode] = outcomes(ide, turn, asked)
+            assert turn.cards[0].shown["title"] == "Looking for three in my way"
+            assert turn.cards[0].shown["locations"] == [{"path": str(project / "notes.txt"), "line": 3}]
+    assert judged == {"read-only": ["ran", "denied", "denied"], "accept-edits": ["ran", "ran", "asked"]}
+    assert (project / "notes.txt").read_text() == "one\n2\nthree\n"
+    requests = [{"tool": name, "arguments": given, "cwd": str(project)} for name, given in calls]
+    for mode, verdicts in {"read-only": "allow deny deny", "accept-edits": "allow allow ask"}.items():
+        lines = "".join(json.dumps({**request, "mode": mode}) + "\n" for request in requests)
+        checked = run_cli("permissions", "check", "--json", env=env, cwd=project, stdin=lines)
+        assert [json.loads(line)["verdict"] for line in checked.stdout.splitlines()] == verdicts.split()

@@ -148,10 +148,8 @@ def assemble(
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     parties = other_parties(setup, peer, local)
-    checks = EditCheck(local.get(PythonChecks), local.get(TerminalLedger))
     return AssembleTools(
         setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties,
-        edit_check=checks if reads_disk and setup.settings[CHECK_EDITS] else None,
         memory=local.get(SessionChanges).memory,
     )  # fmt: skip
 
@@ -230,6 +228,8 @@ def permission(
 
 
 def desk(
+    setup: SessionSetup,
+    local: Services,
     context: SessionContext,
     offered: OfferedTools,
     permission: SessionPermission,
@@ -237,7 +237,10 @@ def desk(
     shared: Shared,
 ) -> SessionDesk:
     """The tool desk."""
-    return SessionDesk(context, offered, permission, outputs, shared.usage_ledger)
+    reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
+    linters = (EditCheck(local.get(PythonChecks), local.get(TerminalLedger)),) if reads_disk else ()
+    looking = linters if setup.settings[CHECK_EDITS] else None
+    return SessionDesk(context, offered, permission, outputs, shared.usage_ledger, looking)
 
 
 def instructions(

@@ -147,8 +147,9 @@ class Roles:
         )
 
     def names_all(self, arguments: Arguments) -> bool:
-        """Whether every path of the call has a role: a patch, and an argument without a role, may name any path."""
-        return all(self.by_name.get(name, Role.PATCH) is not Role.PATCH for name in arguments)
+        """Whether every path of the call has a role, and only lines that are known name the files of a patch."""
+        roles = ((self.by_name.get(name), value) for name, value in arguments.items())
+        return all(role is not None and (role is not Role.PATCH or _is_plain(value)) for role, value in roles)
 
     @property
     def binds(self) -> bool:
@@ -287,6 +288,23 @@ _PATCHED = re.compile(
     re.MULTILINE,
 )
 """A line of a patch that names a file."""
+
+
+def _is_plain(patch: object) -> bool:
+    """Whether a patch of the form `*** Begin Patch` names its files only as `_PATCHED` finds them.
+
+    Another program may know other ends of lines, take white space off, and read a backslash as a slash.
+    """
+    if not isinstance(patch, str) or not patch.startswith("*** Begin Patch\n"):
+        return False
+    whole = frozenset(patch.split("\n"))
+    marked = (line for line in patch.splitlines()[1:] if line.strip().startswith("***"))
+    return all(line in whole and _PLAIN_MARK.fullmatch(line) is not None for line in marked)
+
+
+_PLAIN_MARK = re.compile(
+    r"\*\*\* (?:End Patch|End of File|(?:(?:Add|Update|Delete) File|Move to): [^\s\\](?:[^\t\\]*[^\s\\])?)"
+)
 
 
 def _values(arguments: Arguments, name: str) -> Iterator[object]:

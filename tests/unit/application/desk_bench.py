@@ -13,7 +13,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.desk.approvals import Approvals
 from punie.application.desk.call import SessionContext
-from punie.application.desk.session_desk import SessionDesk
+from punie.application.desk.session_desk import Linter, SessionDesk
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.discover import DiscoverTools
 from punie.application.offer.offered import OfferedTools
@@ -136,6 +136,7 @@ async def desk_of(
     roots: tuple[str, ...] = (CWD,),
     policy: Policy | None = None,
     approvals: Approvals | None = None,
+    linters: tuple[Linter, ...] | None = None,
 ) -> DeskBench:
     """A desk that offers these tools."""
     client, clock, offered = client or FakeClient(), FakeClock(step_s=0.001), tuple(tools)
@@ -147,7 +148,7 @@ async def desk_of(
     context = SessionContext("s", CWD, roots, limits or Limits(), guard, validator, client, clock, LOG)
     permission = permission_of(context, broker or client, policy=policy, approvals=approvals)
     offer = OfferedTools(toolbox, DisclosurePolicy(), stem)
-    desk = SessionDesk(context, offer, permission, MemoryOutputs(), MemoryUsageLedger())
+    desk = SessionDesk(context, offer, permission, MemoryOutputs(), MemoryUsageLedger(), linters)
     return DeskBench(client, toolbox, desk, clock)
 
 

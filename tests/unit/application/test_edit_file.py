@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -12,7 +10,6 @@ import pytest
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.file_memory import ServedFiles
 from punie.application.tools.files.read_file import ReadFile
-from punie.application.tools.files.write_file import WriteFile
 from punie.domain.errors import ToolFailedError
 from punie.domain.tools.tool import ToolResult
 from tests.fakes.client import FakeClient
@@ -226,24 +223,6 @@ async def test_a_patch_that_cannot_be_applied_whole_changes_nothing(patch: str, 
     result = await several(client, patch)
     assert says in result.text
     assert (client.files, client.questions) == (before, [])
-
-
-async def test_the_result_says_which_findings_came_and_went_and_nothing_of_the_others() -> None:
-    client = FakeClient(files={A: "one\n"})
-
-    async def findings(paths: Sequence[str], _turn: str) -> Counter[str]:
-        assert paths == [A]
-        return Counter(["a.py: F401 stays", f"a.py: F821 {client.files[A].strip()}"])
-
-    files = ServedFiles(client, client, check=findings)
-    bench = await desk_of([EditFile(files), WriteFile(files)], client=client)
-    told = "Findings of ruff that came (+) and went (-):\n+ a.py: F821 two\n- a.py: F821 one"
-    client.queue_permission_selected("allow_once")
-    edited = await bench.turn().call(call("edit_file", {"path": A, "old_text": "one", "new_text": "two"}))
-    assert edited.text.endswith(told)
-    client.queue_permission_selected("allow_once")
-    written = await bench.turn().call(call("write_file", {"path": A, "content": "three\n"}))
-    assert written.text == f"Successfully wrote to {A}\n{told.replace('two', 'three').replace('one', 'two')}"
 
 
 @pytest.mark.parametrize("text", ["caf\ufffd one\n", "one\0"])

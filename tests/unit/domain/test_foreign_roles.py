@@ -159,6 +159,25 @@ def test_uris_relative_paths_and_patches_name_files(arguments: dict[str, Any], e
     assert tool.roles.paths(freeze_object(arguments)) == expected
 
 
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        (("*** Update File: a b.py", "@@", "-x", "+*** Update File: c", "*** End of File"), True),
+        (("*** Add File: x", "+a", "*** Delete File: y"), True), (("*** Update File: x", "*** Move to: z"), True),
+        ((" *** Update File: x",), False), (("*** Update File: x ",), False), (("*** Update File: x\\..\\y",), False),
+        (("*** Update File: x", "+a\r*** Update File: y"), False), (("*** Update File:y",), False),
+        (("*** Update File: x", "+a\u2028*** Update File: y"), False), (("*** Rename File: x",), False),
+    ],
+)  # fmt: skip
+def test_the_files_of_a_patch_are_known_where_only_such_lines_name_them_as_every_program_reads_so(
+    lines: tuple[str, ...], known: bool
+) -> None:
+    tool = served("do_it", patch=TEXT)
+    patch = "\n".join(("*** Begin Patch", *lines, "*** End Patch"))
+    assert tool.roles.names_all(freeze_object({"patch": patch})) is known
+    assert not tool.roles.names_all(freeze_object({"patch": "--- a/x\n+++ b/y\n@@\n"}))
+
+
 def test_a_change_is_worked_out_where_it_fits() -> None:
     assert Change(content="x").applied(None) == "x"
     assert Change(old_text="a", new_text="b").applied("a, a") == "b, b"

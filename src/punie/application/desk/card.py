@@ -61,12 +61,16 @@ class ProgressPace:
 
 @define(eq=False)
 class CallCard(CallProgress):
-    """Announced once and ended once; lives as long as the call. `result` is the first end that was given."""
+    """Announced once and ended once; lives as long as the call. `result` is the first end that was given.
+
+    The client is shown nothing of a `silent` call, not even that it failed, unless it asks.
+    """
 
     call_id: str
     tool: str
     events: EventSink
     pace: ProgressPace
+    silent: bool = False
     life: CallLife = field(factory=CallLife, init=False)
     result: ToolResult | None = field(default=None, init=False)
     _left: ToolResult | None = field(default=None, init=False)
@@ -86,7 +90,7 @@ class CallCard(CallProgress):
         """The card appears, pending."""
         self._announced = True
         await self.events.emit(
-            ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line, quiet)
+            ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line, quiet or self.silent)
         )
 
     async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
@@ -124,8 +128,8 @@ class CallCard(CallProgress):
         if self._left is not None and result.outcome is ToolOutcome.CANCELLED:
             result = _behind(self._left, result)
         good = result.succeeded and not result.bad_news
-        status = CallStatus.COMPLETED if good else CallStatus.FAILED
-        self.life.advance(status)
+        self.life.advance(CallStatus.COMPLETED if good else CallStatus.FAILED)
+        status = CallStatus.COMPLETED if self.silent else self.life.status
         self.result = result
         await self.events.emit(CallFinished(self.call_id, self.tool, result.outcome, result.text))
         last = ToolCallUpdated(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import anyio
 from attrs import define, evolve, field
@@ -32,6 +34,10 @@ from punie.ports.workspace import OutputStore
 
 DISPOSE_LIMIT_S = 1.0
 """How long one tool may hold up the end of its session."""
+
+
+Linter: TypeAlias = Callable[[Sequence[str], str], Awaitable[Counter[str] | None]]
+"""The problems in the files of these absolute paths, looked for in a turn; None where they cannot be had."""
 
 
 @define
@@ -115,7 +121,8 @@ class SessionDesk:
     """The desk of one session; lives as long as the session. `TurnDesk` is the desk of one turn.
 
     `offered` are the session's tools as the model sees them, `permission` decides about calls, `outputs` keeps texts
-    that are too long for the model, and `ledger` records how each call ended.
+    that are too long for the model, and `ledger` records how each call ended. `linters` find problems in edited
+    files where the IDE does not; None where edits are not looked at.
     """
 
     context: SessionContext
@@ -123,6 +130,7 @@ class SessionDesk:
     permission: SessionPermission
     outputs: OutputStore
     ledger: UsageLedger
+    linters: tuple[Linter, ...] | None = None
     running: RunningCalls = field(init=False)
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)

@@ -9,6 +9,7 @@ import anyio
 from attrs import define, evolve
 
 from punie.application.desk.call import CallRequest, CallUnderWay
+from punie.application.desk.edit_findings import looked
 from punie.application.desk.order import MessageOrder
 from punie.application.desk.permission import Judged, Ruling
 from punie.application.desk.repeats import TurnState
@@ -106,9 +107,13 @@ class CallStages:
             return self._denial(judged, ruling.flow)
         turn.check_open()
         request.check_resources()
+        calls = Composition(request.call.name, self.call_within, silent=True)
+        look = await looked(desk, calls, under_way.turn_id, prepared)
         result = await self._at_a_place(judged, prepared)
         if isinstance(result, Denied):
             return self._denial(judged, result)
+        if look is not None and result.succeeded:
+            result = await look.told(result)
         result = await _limited(desk.outputs, request, result)
         return result if under_way.composition is not None else turn.told(request, prepared.diffs, result)
 

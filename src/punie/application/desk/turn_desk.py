@@ -186,7 +186,8 @@ class TurnDesk(ToolDoor):
         if isinstance(tool, CallTool):
             call = tool.meant(call)
             tool = desk.registry.get(call.name)
-        card = CallCard(f"call_{uuid.uuid4().hex}", call.name, desk.context.events, desk.pace)
+        silent = composition is not None and composition.silent
+        card = CallCard(f"call_{uuid.uuid4().hex}", call.name, desk.context.events, desk.pace, silent)
         arguments_json = json_text(call.arguments)
         under_way = CallUnderWay(
             call, self.turn_id, card, arguments_json, clock.epoch_s(), clock.monotonic_s(), composition

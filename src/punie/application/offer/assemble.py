@@ -9,7 +9,6 @@ from attrs import field, frozen
 from punie.application.offer.bridged import BridgedTool, OtherParties
 from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles
 from punie.application.tools.own_tools import PLANNED
-from punie.application.tools.python.edit_check import EditCheck
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.tools.catalog import BuiltIn, Server, ToolPlan
@@ -24,7 +23,6 @@ class AssembleTools:
     `local` are the services of this machine: files, terminals, repository, shell and checks. `client_ledger` is None
     where the client has no terminals; the plan then names none of its terminal tools. `reads_disk` is False where this
     machine serves nothing (`tools.local` is `never`), so that not even the old text of a diff is read from its disk.
-    `edit_check` tells what an edit does to the linter's findings; None where that is switched off.
     """
 
     session_id: str
@@ -35,7 +33,6 @@ class AssembleTools:
     memory: FileMemory = field(factory=FileMemory, kw_only=True)
     kept: KeptOutputs | None = None
     reads_disk: bool = True
-    edit_check: EditCheck | None = None
     others: OtherParties = field(factory=OtherParties, kw_only=True)
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
@@ -60,7 +57,6 @@ class AssembleTools:
             self.memory,
             decoded_elsewhere=workspace is not None,
             kept=self.kept,
-            check=self.edit_check,
             disk=self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None,
         )
         ledger = ledger or self.local.get(TerminalLedger)

@@ -78,14 +78,14 @@ class BridgedTool(SessionTool):
         return super().denial(arguments) if own is None else own.denied(arguments)
 
     def paths(self, arguments: JsonObject) -> tuple[str, ...]:
-        return self.tool.roles.paths(arguments, self._base)
+        return self.tool.roles.paths(arguments, self.base)
 
     def command(self, arguments: JsonObject, context: CallContext) -> Command | None:
         roles = self.tool.roles
         if not roles.runs(arguments) or not roles.reads_command(arguments):
             return None
         located = tuple(where.path for where in context.locations)
-        found = roles.command(arguments, located, self._base or context.cwd)
+        found = roles.command(arguments, located, self.base or context.cwd)
         return None if found is None else Command.of(*found)
 
     def sent(self, arguments: JsonObject) -> JsonObject:
@@ -127,7 +127,7 @@ class BridgedTool(SessionTool):
         return PreparedCall(effect, tuple(self._diffs(arguments, files, texts)))
 
     @property
-    def _base(self) -> str:
+    def base(self) -> str:
         """The directory from which the other side takes relative paths; empty where it is the session's."""
         return self.tool.roles.text(Role.CWD, self.sent_along) or ""
 
@@ -160,7 +160,7 @@ class BridgedTool(SessionTool):
         self, result: ToolResult, arguments: JsonObject, context: CallContext, texts: Mapping[str, str | None]
     ) -> ToolResult:
         """The result in the words of the tool's row, and what the call changed of the files that it names."""
-        base, named = self._base or context.cwd, {where.path for where in context.locations}
+        base, named = self.base or context.cwd, {where.path for where in context.locations}
         result = as_described(
             result, self.row.result, base, lambda path: is_secret(path) and posixpath.join(base, path) not in named
         )

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import posixpath
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from string import Formatter
+from typing import cast
 
 from attrs import evolve
 
 from punie.application.offer.profiles import Explanation, ResultForm
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.content import Text
+from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject, JsonValue, NotJsonError, freeze
 from punie.domain.values.paths import is_inside
 
@@ -48,6 +51,16 @@ def as_described(result: ToolResult, form: ResultForm, base: str, hidden: Callab
         locations=tuple(dict.fromkeys(path for path, _ in places))[:PLACES_LIMIT],
         line=places[0][1] if places else None,
     )
+
+
+def entries_of(result: ToolResult, form: ResultForm) -> Counter[str] | None:
+    """The entries of a described result, counted by their texts, without numbers; None where they are not all there."""
+    told, names = result.structured, [name for _, name, _, _ in Formatter().parse(form.each) if name]
+    listed = told.get(form.entries.rpartition(".")[2]) if isinstance(told, Mapping) else None
+    if not result.succeeded or not isinstance(listed, tuple) or True in cast("JsonObject", told).values():
+        return None
+    entries = (entry for entry in listed if isinstance(entry, Mapping))
+    return Counter(": ".join(one_line(text) for name in names if (text := _text(entry, name))) for entry in entries)
 
 
 def explained(result: ToolResult, row: Explanation, arguments: JsonObject) -> str:

@@ -36,6 +36,10 @@ class Does(StrEnum):
     ASKS = "asks"
 
 
+PROBLEMS = "problems of files"
+"""The purpose of the tools that find problems, by which the effect of edits is known."""
+
+
 class Wins(StrEnum):
     """The sessions in which a tool is offered in place of Punie's own of the same purpose.
 
@@ -89,7 +93,8 @@ class ToolRow:
     `does` is None where the row tells roles alone. `title` has roles and arguments in braces (`Roles.parts`).
     `purpose` is the name of Punie's tool of that purpose, or any word that rows of one server share; of these the first
     row counts. `knows` says what the tool knows that Punie's own does not. `every` and `exact` are flags of a tool that
-    replaces texts: whether every occurrence is replaced, and whether upper and lower case differ.
+    replaces texts: whether every occurrence is replaced, and whether upper and lower case differ. `gives` are flags of
+    the calls that Punie itself makes.
     """
 
     roles: Mapping[str, Role] = field(factory=dict[str, Role])
@@ -101,6 +106,7 @@ class ToolRow:
     knows: str = ""
     every: str = ""
     exact: str = ""
+    gives: Mapping[str, bool] = field(factory=dict[str, bool])
     result: ResultForm = ResultForm()
     before: Explanation = Explanation()
     place: int = 0
@@ -177,14 +183,18 @@ def _row(given: object, where: str, shared: Mapping[str, Role], place: int) -> T
     does = _word(Does, told.pop("does", None), f"{where}: does")
     kind = _word(ToolKind, told.pop("kind", None), f"{where}: kind")
     wins = _word(Wins, told.pop("wins", None), f"{where}: wins")
+    gives = _only(told.pop("gives", {}), None, f"{where}: gives")
+    if wrong := [name for name, value in gives.items() if not isinstance(value, bool)]:
+        raise ValueError(f"{where}: gives: {wrong[0]} must be true or false")
     row = _filled(ToolRow, told, where)
     if kind is None:
         kind = ToolKind.OTHER if does is None else _KINDS.get(does, ToolKind.OTHER)
     for template in (row.title, result.each, before.each):
         _check_template(template, where)
     return evolve(
-        row, roles=roles, does=does, kind=kind, wins=wins or Wins.NEVER, result=result, before=before, place=place
-    )
+        row, roles=roles, does=does, kind=kind, wins=wins or Wins.NEVER, result=result, before=before, place=place,
+        gives=cast("Mapping[str, bool]", gives),
+    )  # fmt: skip
 
 
 def _roles(given: object, where: str) -> dict[str, Role]:

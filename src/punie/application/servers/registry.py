@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import anyio
 from attrs import define, evolve, field, frozen
@@ -15,6 +15,7 @@ from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownT
 from punie.domain.servers.approval import approval_of, changed_files
 from punie.domain.servers.names import SEPARATOR, may_be_of
 from punie.domain.servers.server import (
+    KeptListing,
     RefreshDelta,
     ServerConfig,
     ServerInfo,
@@ -144,7 +145,9 @@ class ServerRegistry(OwnTaskGroup):
         usable = await self._usable(None)
         with anyio.move_on_after(RENEW_S):
             await _all_done([known.ask(self.tasks) for known in usable if known.outdated])
-        kept = await self.around.listings.last(self.around.directory)
+        asked = all(known.tools is not None for known in usable)
+        none: Mapping[str, KeptListing] = {}
+        kept = none if asked else await self.around.listings.last(self.around.directory)  # long lists take long to read
         found: list[ToolInfo] = []
         unlisted: list[str] = []
         for known in usable:

@@ -38,12 +38,16 @@ CallWithin: TypeAlias = "Callable[[ToolCall, Composition], Awaitable[ToolResult]
 
 @frozen
 class Composition:
-    """The desk as one composed call uses it; lives as long as that call. `depth` counts from 1."""
+    """The desk as one composed call uses it; lives as long as that call. `depth` counts from 1.
+
+    Calls of a `silent` one show no card, unless they ask.
+    """
 
     tool: str
     call_within: CallWithin
     depth: int = 1
     bounds: Bounds = field(factory=Bounds)
+    silent: bool = False
 
     async def call(self, call: ToolCall) -> ToolResult:
         """Make a call with its own card, question, limits and record. Raises `LimitExceededError` beyond the bounds."""

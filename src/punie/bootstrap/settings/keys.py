@@ -171,8 +171,8 @@ SHIPPED_PIPELINES = Key(
 )
 CHECK_EDITS = Key(
     "tools.check_edits", YES, True,
-    "whether the result of an edit says which findings of ruff came and went, where a box holds a ruff that is not the "
-    "project's own", MAY_SAY_NO,
+    "whether the result of an edit says which problems came and went: those that the IDE finds, else the findings of "
+    "ruff, where a box holds one that is not the project's own", MAY_SAY_NO,
 )
 CODE_MODE = Key(
     "tools.code_mode", YES, False,

@@ -19,6 +19,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.programs.boxes import PROGRAM
 from punie.application.desk.command_review import paths_to_follow, patterns_to_expand, read_command, with_places
 from punie.application.offer.bridged import OtherParties
+from punie.application.offer.profiles import Profile
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.keys import SANDBOX
@@ -218,7 +219,7 @@ class PermissionJudge:
         """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
         settings, guard = self._here(request.cwd)
         policy = settings.policy if request.mode is None else evolve(settings.policy, mode=request.mode)
-        tool = descriptor_of(request.tool, request.arguments)
+        tool = descriptor_of(request.tool, request.arguments, settings.profiles)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
         boxed = own and (settings[SANDBOX] in _REQUIRED or holds_boxes(settings[SANDBOX]))
         facts = evolve(self._facts(request, tool, guard), boxed=boxed)
@@ -248,20 +249,30 @@ class PermissionJudge:
         return evolve(facts, command=with_places(report, places, strays, guard))
 
 
-def descriptor_of(name: str, arguments: JsonObject = EMPTY_OBJECT) -> ToolDescriptor:
+def descriptor_of(
+    name: str, arguments: JsonObject = EMPTY_OBJECT, profiles: tuple[Profile, ...] = ()
+) -> ToolDescriptor:
     """Punie's own tool of that name; any other is taken for a tool of an MCP server or the IDE, with effects.
 
-    Its schema is not known here, so that its parameters are those of the call.
+    Its schema is not known here, so that its parameters are those of the call. `profiles` are the user's, which are
+    believed as about a server of the user's own.
     """
     own = OWN_TOOLS.get(name)
     if own is not None:
         return own
     server, joint, bare = name.partition("__")
     named = {"server": server, "name": bare} if joint else {}
-    schema = {"properties": dict.fromkeys(arguments, EMPTY_OBJECT)}
+    schema = {"properties": {name: _DESCRIBED.get(type(value), EMPTY_OBJECT) for name, value in arguments.items()}}
     source = ToolSource.MCP if joint else ToolSource.IDE
-    return OtherParties(tool_profiles()).known(ToolDescriptor(name, parameters=schema, metadata=named, source=source))
+    others = OtherParties((*profiles, *tool_profiles()))
+    return others.known(ToolDescriptor(name, parameters=schema, metadata=named, source=source))
 
+
+_DESCRIBED: Mapping[type, Mapping[str, object]] = {
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+}
 
 WORDS_LIMIT = 200
 

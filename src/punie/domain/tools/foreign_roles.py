@@ -20,7 +20,7 @@ def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescripto
 
     Roles that the descriptor has already stay as they are.
     """
-    if tool.roles.by_name:
+    if tool.roles.by_name or tool.roles.open:  # `open`: they were worked out already, and there are none
         return tool
     name, _, along = as_served(tool)
     trusted = tool.source is not ToolSource.MCP

@@ -32,27 +32,6 @@ class FileChange:
         return {self.what: self.count} if self.count else {}
 
 
-FINDINGS_SHOWN = 8
-
-
-async def checked(files: ServedFiles, changes: list[FileChange], turn_id: str) -> str:
-    """As `carry_out`; what the changes did to the linter's findings, in words: only those that came or went."""
-    if files.check is None:
-        await carry_out(files, changes)
-        return ""
-    left = [change for change in changes if change.after is not None]
-    before = await files.check([change.path for change in left if change.before is not None], turn_id)
-    await carry_out(files, changes)
-    after = await files.check([change.path for change in left], turn_id)
-    if before is None or after is None:
-        return ""
-    found = [*(("+", *one) for one in (after - before).items()), *(("-", *one) for one in (before - after).items())]
-    lines = [f"{sign} {one}" + (f" ({times} times)" if times > 1 else "") for sign, one, times in found]
-    more = [f"[{len(lines) - FINDINGS_SHOWN} more]"] if len(lines) > FINDINGS_SHOWN else []
-    head = ["Findings of ruff that came (+) and went (-):"] if lines else []
-    return "\n".join([*head, *lines[:FINDINGS_SHOWN], *more])
-
-
 async def carry_out(files: ServedFiles, changes: list[FileChange]) -> None:
     """Write all of the changes, or none, and remember them; the caller holds the files.
 

@@ -10,7 +10,7 @@ from typing import cast
 from attrs import define, evolve, field, frozen
 
 from punie.application.tools.built_in import BOOLEAN, STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.changing import FileChange, checked
+from punie.application.tools.files.changing import FileChange, carry_out
 from punie.application.tools.files.file_memory import ServedFiles, path_of, relative, text_or_none
 from punie.application.tools.files.nearest import nearest
 from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
@@ -105,8 +105,8 @@ class EditFile(BuiltInTool):
 
         async def effect(_progress: CallProgress) -> ToolResult:
             async with self.files.memory.alone(*(change.path for change in changes)):
-                found = await checked(self.files, changes, context.turn_id)
-            text = "\n".join(filter(None, [said, found, *plan.notes]))
+                await carry_out(self.files, changes)
+            text = "\n".join([said, *plan.notes])
             return ToolResult.success(text, content=diffs, structured=structured)
 
         gone = [change.path for change in changes if change.after is None]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import itertools
-from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -235,8 +235,7 @@ class ServedFiles:
     `workspace` reads and writes. `before` reads the text that a write replaces, None where nothing can. `memory` is the
     session's knowledge of its files. `decoded_elsewhere` says that the client turns bytes into text. `kept` are long
     results outside the project, None where they are not to be read. `disk` is this machine's disk, None where its
-    files are not to be touched. `check` gives the linter's findings in files, by their absolute paths, for a turn; None
-    where they cannot be had.
+    files are not to be touched.
     """
 
     workspace: Workspace
@@ -245,7 +244,6 @@ class ServedFiles:
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
     disk: Disk | None = None
-    check: Callable[[Sequence[str], str], Awaitable[Counter[str] | None]] | None = None
 
     def reader_of(self, path: str) -> Workspace:
         """The workspace that reads the file of that absolute path."""

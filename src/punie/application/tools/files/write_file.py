@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, schema
-from punie.application.tools.files.changing import FileChange, checked
+from punie.application.tools.files.changing import FileChange, carry_out
 from punie.application.tools.files.file_memory import ServedFiles, path_of, text_or_none
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.tools.catalog import Serving
@@ -58,14 +58,13 @@ class WriteFile(BuiltInTool):
         diff = Diff(path, old, content)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            found = ""
             async with memory.alone(path):
                 if sees_writes:
-                    found = await checked(self.files, [FileChange(path, old, content, "written")], context.turn_id)
+                    await carry_out(self.files, [FileChange(path, old, content, "written")])
                 else:
                     await workspace.write_text(path, content)
                     memory.remember(path, content)
             said = f"Successfully wrote to {text_argument(arguments, 'path')}"
-            return ToolResult.success(f"{said}\n{found}" if found else said, content=(diff,), structured={"path": path})
+            return ToolResult.success(said, content=(diff,), structured={"path": path})
 
         return PreparedCall(effect, (diff,))
