@@ -139,7 +139,7 @@ def test_a_kept_session_is_cancelled_listed_and_resumed_by_another_process(start
 
     assert "first answer" in said(start(turns, ALL, "prompt", "hello there"))
     slow = start(turns, ALL, "prompt", "be slow")
-    until(lambda: (project / "started.txt").exists() and f"{command} (pending)" in printed_so_far(slow))
+    until(lambda: (project / "started.txt").exists() and f"{command} (pending)" in printed_so_far(slow), slow)
     assert "cancel requested" in said(start(turns, ALL, "cancel"))
     printed = said(slow)
     assert "[done] cancelled" in printed
@@ -160,8 +160,8 @@ def test_a_kept_session_is_cancelled_listed_and_resumed_by_another_process(start
     assert session in said(start(turns, ALL, "sessions", "close"))
 
 
-def until(condition: Callable[[], bool], limit_s: float = 40) -> None:
-    end_s = time.monotonic() + limit_s
+def until(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None) -> None:
+    end_s = time.monotonic() + 40
     while not condition():
-        assert time.monotonic() < end_s
+        assert time.monotonic() < end_s, process and printed_so_far(process)
         time.sleep(0.2)
