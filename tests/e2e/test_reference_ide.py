@@ -23,7 +23,7 @@ AGENT = Path(__file__).with_name("agent_of_the_sdk.py")
 
 
 async def shout(arguments: dict[str, Any], _context: ToolContext) -> str:
-    return str(arguments["text"]).upper()
+    return str(arguments.get("text")).upper()
 
 
 def yes(question: Question) -> str | None:
@@ -73,31 +73,35 @@ async def test_version_1_1_previews_before_the_question_and_shows_places_and_cha
 
     def decide(question: Question) -> str | None:
         asked.append(question)
-        assert "call" not in seen, "nothing runs before the answer"
+        assert "call" not in seen or len(asked) > 1, "nothing runs before the answer"
         return allow_once(question)
 
-    shelf = ToolShelf([version_one_one(seen)], minor=minor)
+    taken = {"type": "object", "properties": {"command": {"type": "string", "x-punie-role": "query"}}}
+    looking = IdeTool("look_up", shout, "Look up a command.", "search", input_schema=taken)
+    shelf = ToolShelf([version_one_one(seen), looking], minor=minor)
     with anyio.fail_after(40):
         async with open_local_ide(root, agent=punie_command("direct"), tools=shelf, decide=decide) as ide:
             session = await ide.new_session(root)
             turn = await session.prompt("/call recolour {}")
+            await session.prompt('/call look_up {"command": "rm -rf x"}')
             await session.close()
     assert ide.agent is not None
     told = (ide.agent.agent_capabilities or {})["_meta"]["punie.dev"]["discoverTools"]
     shown = [part for event in turn.of(CallMoved) for part in event.content or () if isinstance(part, Diff)]
     change = Diff(f"{root}/app.py", "red\n", "green\n")
     if minor:
-        assert (told, seen) == ({"version": 1, "minor": 1}, ["preview", "call"])
+        assert (told, seen, len(asked)) == ({"version": 1, "minor": 1}, ["preview", "call"], 1)
         assert asked[0].diffs == (change,)
         assert "red" in asked[0].text
         assert "becomes green" in asked[0].text
         assert "\x1b" not in asked[0].text
         assert asked[0].locations == (f"{root}/b.py",)
-        assert shown == [change]
+        assert shown == [change, change], "on the card before the question, and in the result"
         assert turn.of(CallMoved)[-1].locations == (f"{root}/app.py",)
     else:
         assert (told, seen) == ({"version": 1}, ["call"])
         assert asked[0].diffs == asked[0].locations == ()
+        assert "rm -rf x" in asked[1].text, "version 1 says no roles, so the name counts"
         assert shown == []
         assert "not of the agreed shape" in turn.text, "version 1 has no such block"
 

@@ -29,11 +29,15 @@ TEXT = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 
 
-def served(name: str, kind: str = "other", /, *, server: str = "", **properties: Any) -> ToolDescriptor:
+def served(
+    name: str, kind: str = "other", /, *, server: str = "", says_roles: bool = True, **properties: Any
+) -> ToolDescriptor:
     """A tool as the IDE lists it, or as an MCP server of that name does."""
     schema = {"type": "object", "properties": properties}
     if not server:
-        return OTHERS.known(ToolDescriptor(name, kind, parameters=schema, source=ToolSource.IDE))
+        return OTHERS.known(
+            ToolDescriptor(name, kind, parameters=schema, source=ToolSource.IDE), says_roles=says_roles
+        )
     about = {"server": server, "name": name}
     return OTHERS.known(ToolDescriptor(f"{server}__{name}", parameters=schema, metadata=about, source=ToolSource.MCP))
 
@@ -90,14 +94,17 @@ def test_what_the_schema_says_comes_before_a_profile_and_that_before_a_guess() -
     assert served("do_it", command=TEXT).roles.guessed == {"command"}
 
 
+@pytest.mark.parametrize("by", [{"server": "srv"}, {"says_roles": False}], ids=["a server", "version 1"])
 @pytest.mark.parametrize("word", ["plain", "query", "url", "path:read", "content"])
-def test_the_schema_of_a_server_makes_no_role_looser_than_its_name_does(word: str) -> None:
+def test_the_schema_of_a_server_or_of_version_1_makes_no_role_looser_than_its_name_does(
+    word: str, by: dict[str, Any]
+) -> None:
     said = {"type": "string", "x-punie-role": word}
-    assert served("do_it", server="srv", command=said).roles.by_name["command"] is Role.COMMAND
-    assert served("do_it", server="srv", path=said).roles.by_name["path"] is Role.PATH_WRITE
-    assert served("do_it", server="srv", other=said).roles.by_name["other"] == word
+    assert served("do_it", **by, command=said).roles.by_name["command"] is Role.COMMAND
+    assert served("do_it", **by, path=said).roles.by_name["path"] is Role.PATH_WRITE
+    assert served("do_it", **by, other=said).roles.by_name["other"] == word
     stricter = {"type": "string", "x-punie-role": "command"}
-    assert served("do_it", server="srv", path=stricter).roles.by_name["path"] is Role.COMMAND
+    assert served("do_it", **by, path=stricter).roles.by_name["path"] is Role.COMMAND
 
 
 @pytest.mark.parametrize(

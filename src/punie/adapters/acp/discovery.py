@@ -9,6 +9,8 @@ import json
 import logging
 import ntpath
 import posixpath
+import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from attrs import define, evolve, field, frozen
@@ -40,6 +42,12 @@ MAX_SHOWN = 100
 
 MAX_TEXT_CHARS = 4_000
 """The beginning of a preview's text that a question shows."""
+
+MAX_CHANGE_CHARS = 1_000_000
+"""The texts of all changes of a preview that a question shows."""
+
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys, and those that change the direction of writing."""
 
 
 @define
@@ -124,14 +132,16 @@ class AcpToolBridge(PreviewingExecutor):
             return None
         try:
             answer = decode(await self.connection.request(PREVIEW, self._params(call)), PreviewAnswer)
-            changes = tuple(_change(change) for change in answer.diff[:MAX_SHOWN])
+            changes = [_change(change) for change in answer.diff[:MAX_SHOWN] if not _CONTROL.search(change.path)]
         except RpcError as error:
             return ToolResult.failure(f"The IDE could not preview this call: {one_line(error.message, 300)}")
         except (ConnectionClosed, msgspec.DecodeError, BlockError):
             return ToolResult.failure("The IDE's preview of this call cannot be read.")
-        paths, line = _places(answer.locations)
-        text = (Text(display_output(answer.text[:MAX_TEXT_CHARS])),) if answer.text else ()
-        return ToolResult(ToolOutcome.SUCCEEDED, (*text, *changes), locations=paths, line=line)
+        shown = [*_bounded(changes)]
+        left = len(answer.diff) - len(shown)
+        said = (answer.text[:MAX_TEXT_CHARS], f"{left} more changes cannot be shown." if left else "")
+        text = tuple(Text(display_output(line)) for line in said if line)
+        return ToolResult(ToolOutcome.SUCCEEDED, (*text, *shown), locations=_places(answer.locations)[0])
 
     def _params(self, call: ToolCall) -> dict[str, object]:
         arguments = thaw(call.arguments)
@@ -159,9 +169,19 @@ class AcpToolBridge(PreviewingExecutor):
 
 
 def _change(shown: ShownChange) -> Diff:
-    if not posixpath.isabs(shown.path) and not ntpath.isabs(shown.path):
+    if not _is_absolute(shown.path):
         raise BlockError("the path of a diff is not absolute")
     return Diff(shown.path, shown.old_text, shown.new_text)
+
+
+def _bounded(changes: Iterable[Diff]) -> Iterator[Diff]:
+    """The first changes, as many as a question shows; none is cut."""
+    left = MAX_CHANGE_CHARS
+    for change in changes:
+        left -= len(change.old_text or "") + len(change.new_text)
+        if left < 0:
+            return
+        yield change
 
 
 def _places(raw: Raw) -> tuple[tuple[str, ...], int | None]:
@@ -176,9 +196,14 @@ def _places(raw: Raw) -> tuple[tuple[str, ...], int | None]:
             place = decode(item, ShownPlace)
         except msgspec.DecodeError:
             continue
-        if posixpath.isabs(place.path) or ntpath.isabs(place.path):
+        if _is_absolute(place.path) and not _CONTROL.search(place.path):
             found.setdefault(place.path, place.line if place.line is not None and place.line > 0 else None)
     return tuple(found), next(iter(found.values()), None)
+
+
+def _is_absolute(path: str) -> bool:
+    """Whether it is an absolute path, of any system."""
+    return posixpath.isabs(path) or ntpath.isabs(path)
 
 
 def _tool_result(content: tuple[ResultContent, ...], structured: object, *, failed: bool) -> ToolResult:

@@ -15,6 +15,7 @@ from punie.application.tools.session_tool import CallContext, Composition, Prepa
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
 from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject, json_type, utf8_size
 from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
@@ -107,6 +108,7 @@ class CallUnderWay:
     epoch, `started_s` by the monotonic clock. `limit_s` is how long the effect may take, once the tool is known, and
     `waited_s` how long a person took to answer. `composition` is that of the composed call that makes this one.
     `violated` says whether the call tried what is forbidden. `place` is its place among the calls of its message.
+    `previewed` are the changes that another party said the call would make, as far as a question showed them.
     """
 
     call: ToolCall
@@ -123,6 +125,7 @@ class CallUnderWay:
     tool: SessionTool | None = field(default=None, init=False)
     violated: bool = field(default=False, init=False)
     place: Place | None = field(default=None, init=False)
+    previewed: tuple[Diff, ...] = field(default=(), init=False)
 
     def hurry(self, seconds: float) -> None:
         """Stop the call unless its present stage ends within so many seconds."""

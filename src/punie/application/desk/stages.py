@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import cast
 
 import anyio
@@ -29,6 +30,7 @@ from punie.domain.session.events import (
 )
 from punie.domain.tools.execution import Severity, cut, cut_after
 from punie.domain.tools.tool import ToolKind, ToolResult, ToolSource
+from punie.domain.values.content import Diff, Text
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
@@ -114,7 +116,7 @@ class CallStages:
             return self._denial(judged, result)
         if look is not None and result.succeeded:
             result = await look.told(result)
-        result = await _limited(desk.outputs, request, result)
+        result = await _limited(desk.outputs, request, _as_previewed(result, under_way.previewed))
         return result if under_way.composition is not None else turn.told(request, prepared.diffs, result)
 
     async def _announced(self) -> CallRequest:
@@ -187,13 +189,13 @@ class CallStages:
     async def _asked(self, judged: Judged, asking: Asking, prepared: PreparedCall) -> Ruling:
         """The person's answer; the time that the person takes is not the call's."""
         context, call_id = self.desk.context, self.under_way.card.call_id
-        if prepared.diffs:  # on the card first: not every client shows those of a question
-            await context.events.emit(ToolCallUpdated(call_id, content=prepared.diffs))
         options = tuple(option.name for option in asking.options)
         asked_s = context.clock.monotonic_s()
-        await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))
         try:
             prepared = await self._explained(judged.request, prepared)
+            if prepared.diffs:  # on the card first: not every client shows those of a question
+                await context.events.emit(ToolCallUpdated(call_id, content=prepared.diffs))
+            await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))
             ruling = await self.desk.permission.ask(judged, asking, prepared)
         finally:
             self.under_way.waited_s += context.clock.monotonic_s() - asked_s
@@ -202,9 +204,18 @@ class CallStages:
         return ruling
 
     async def _explained(self, request: CallRequest, prepared: PreparedCall) -> PreparedCall:
+        """The call with what the other party says of it, and where that leads out of the session's directories."""
+        told, late = prepared, f"What the call would do was not told within {EXPLAINING_S:g} seconds."
         with anyio.move_on_after(EXPLAINING_S):
-            return await request.tool.explained(request.arguments, prepared, self.under_way.card)
-        return prepared
+            told = await request.tool.explained(request.arguments, prepared, self.under_way.card)
+            late = ""
+        if told.diffs != prepared.diffs:
+            self.under_way.previewed = told.diffs
+        named = dict.fromkeys((*(diff.path for diff in told.diffs), *told.locations))
+        for path in () if told is prepared else named:
+            if not (await self.desk.context.guard.locate(path)).inside:
+                told = evolve(told, about=f"{told.about}\n{path} is outside of the session's directories.".lstrip())
+        return evolve(told, about=f"{told.about}\n{late}".strip()) if late else told
 
     async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
         """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""
@@ -268,6 +279,17 @@ class CallStages:
         """The desk for the calls that this composed call makes; those stop with the call and with the turn."""
         name, outer = self.under_way.call.name, self.under_way.composition
         return Composition(name, self.call_within) if outer is None else outer.deeper(name)
+
+
+def _as_previewed(result: ToolResult, previewed: Iterable[Diff]) -> ToolResult:
+    """The result, with a note where the call changed other things than its preview showed."""
+    shown = {(diff.path, diff.new_text) for diff in previewed}
+    made = {diff.path: (diff.path, diff.new_text) for diff in result.content if isinstance(diff, Diff)}
+    other = [path for path, change in made.items() if change not in shown]
+    if not shown or not other:
+        return result
+    note = f"[not as its preview showed: {display_exact(', '.join(other))}]"
+    return evolve(result, content=(*result.content, Text(note)), for_model=f"{result.text}\n{note}")
 
 
 def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ...] | None, int | None]:

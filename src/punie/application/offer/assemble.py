@@ -37,11 +37,11 @@ class AssembleTools:
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
         """The session's tools in the plan's order."""
-        others = self.others
+        others, says_roles = self.others, self.peer.capabilities.discovery_minor > 0
         bridged = () if self.peer.bridge is None else tuple(
             BridgedTool(
-                others.known(tool), self.peer.bridge, self.session_id, self.log, reader=others.reader,
-                row=others.row(tool),
+                others.known(tool, says_roles=says_roles), self.peer.bridge, self.session_id, self.log,
+                reader=others.reader, row=others.row(tool),
             )
             for tool in plan.catalog
         )  # fmt: skip

@@ -102,8 +102,9 @@ class BridgedTool(SessionTool):
                 seen = ToolResult.failure(str(error))
             if seen is not None:
                 said.append(seen.text)
-                diffs = tuple(part for part in seen.content if isinstance(part, Diff))
-                prepared = evolve(prepared, diffs=diffs or prepared.diffs, locations=seen.locations)
+                theirs = {part: part.path for part in seen.content if isinstance(part, Diff)}
+                ours = (diff for diff in prepared.diffs if diff.path not in theirs.values())
+                prepared = evolve(prepared, diffs=(*ours, *theirs), locations=seen.locations)
         return evolve(prepared, about="\n".join(filter(None, said)))
 
     async def _explanation(self, arguments: JsonObject, progress: CallProgress) -> str:
@@ -208,8 +209,11 @@ class OtherParties:
         name, server, _ = as_served(tool)
         return next((row for profile in self.profiles if (row := profile.row(name, server, trust))), NO_ROW)
 
-    def known(self, tool: ToolDescriptor, trust: Trust = Trust.NAMED) -> ToolDescriptor:
-        """The tool with the roles of its parameters and, where a profile is believed, its kind and its column."""
+    def known(self, tool: ToolDescriptor, trust: Trust = Trust.NAMED, *, says_roles: bool = True) -> ToolDescriptor:
+        """The tool with the roles of its parameters and, where a profile is believed, its kind and its column.
+
+        The client's schemas say roles (`says_roles`) from version 1.1 of discovery on.
+        """
         row = self.row(tool, trust)
-        known = as_ours(tool, row.roles)
+        known = as_ours(tool, row.roles, trusted=says_roles)
         return known if row.does is None else evolve(known, kind=row.kind, column=row.column, profiled=True)

@@ -93,19 +93,21 @@ PLANNABLE: tuple[OwnTool, ...] = tuple(
 """The tools that a plan may name, in the form that the planning takes."""
 
 
-def as_ours(tool: ToolDescriptor, known: Mapping[str, Role] = MappingProxyType({})) -> ToolDescriptor:
+def as_ours(
+    tool: ToolDescriptor, known: Mapping[str, Role] = MappingProxyType({}), *, trusted: bool = True
+) -> ToolDescriptor:
     """Another party's tool with the roles of its parameters, `known` or guessed; our own tools unchanged.
 
     A tool with the name of one of ours has the roles and the column of ours. An editing tool may have the parameters of
-    any of our editing tools.
+    any of our editing tools. A schema that is not `trusted` makes no role looser than a guess does.
     """
     if tool.source is ToolSource.BUILT_IN:
         return tool
     own = OWN_TOOLS.get(tool.name)
     if own is None:
-        return with_roles(tool, known)
+        return with_roles(tool, known, trusted=trusted)
     ours = _EDITING if own.column is Column.EDIT else own.roles.by_name
-    return evolve(with_roles(tool, ours), column=own.column)
+    return evolve(with_roles(tool, ours, trusted=trusted), column=own.column)
 
 
 _EDITING: Mapping[str, Role] = {

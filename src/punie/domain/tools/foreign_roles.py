@@ -1,6 +1,6 @@
 """The roles of other parties' tools: those that the schema says, those that a profile names, and guesses.
 
-A guess only makes decisions stricter, and an MCP server's schema cannot make them looser than a guess would.
+A guess only makes decisions stricter, and a schema that is not trusted cannot make them looser than a guess would.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from shellsight.arguments.guesses import roles_of
 from shellsight.arguments.roles import Role
 
 
-def with_roles(tool: ToolDescriptor, known: Mapping[str, Role]) -> ToolDescriptor:
+def with_roles(tool: ToolDescriptor, known: Mapping[str, Role], *, trusted: bool) -> ToolDescriptor:
     """The tool with the roles of its parameters; `known` are those that do not have to be guessed.
 
-    Roles that the descriptor has already stay as they are.
+    Roles that the descriptor has already stay as they are. The schema of an MCP server is never `trusted`.
     """
     if tool.roles.by_name or tool.roles.open:  # `open`: they were worked out already, and there are none
         return tool
     name, _, along = as_served(tool)
-    trusted = tool.source is not ToolSource.MCP
+    trusted = trusted and tool.source is not ToolSource.MCP
     return evolve(tool, roles=roles_of(tool.parameters, known, name, tool.kind.value, more=along, trusted=trusted))
 
 
