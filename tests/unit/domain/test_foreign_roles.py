@@ -25,7 +25,7 @@ from tests.unit.domain.policy_doubles import ROOT, part, place, rule
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
 OTHERS = OtherParties(tool_profiles())
-TEXT = {"type": "string"}
+TEXT: Any = {"type": "string"}
 TEXTS = {"type": "array", "items": TEXT}
 
 
@@ -35,9 +35,7 @@ def served(
     """A tool as the IDE lists it, or as an MCP server of that name does."""
     schema = {"type": "object", "properties": properties}
     if not server:
-        return OTHERS.known(
-            ToolDescriptor(name, kind, parameters=schema, source=ToolSource.IDE), says_roles=says_roles
-        )
+        return OTHERS.known(ToolDescriptor(name, kind, parameters=schema, source=ToolSource.IDE), says_roles=says_roles)
     about = {"server": server, "name": name}
     return OTHERS.known(ToolDescriptor(f"{server}__{name}", parameters=schema, metadata=about, source=ToolSource.MCP))
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.application.desk.card import CallCard
 from punie.application.desk.order import Place
@@ -15,7 +15,8 @@ from punie.application.tools.session_tool import CallContext, Composition, Prepa
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
 from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult
-from punie.domain.values.content import Diff
+from punie.domain.values.content import Diff, Text
+from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import JsonObject, json_type, utf8_size
 from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
@@ -134,6 +135,16 @@ class CallUnderWay:
     def unhurried(self) -> None:
         """Let the next stage take any time: a person answers, or other calls go first."""
         self.scope.deadline = math.inf
+
+    def as_previewed(self, result: ToolResult) -> ToolResult:
+        """The result, with a note where the call changed other things than its preview showed."""
+        shown = {(diff.path, diff.new_text) for diff in self.previewed}
+        made = {diff.path: (diff.path, diff.new_text) for diff in result.content if isinstance(diff, Diff)}
+        other = [path for path, change in made.items() if change not in shown]
+        if not shown or not other:
+            return result
+        note = f"[not as its preview showed: {display_exact(', '.join(other))}]"
+        return evolve(result, content=(*result.content, Text(note)), for_model=f"{result.text}\n{note}")
 
     def cut_short(self) -> ToolResult:
         """The result of a call that its scope ended: the call was stopped, or its time was over."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from typing import cast
 
 import anyio
@@ -30,7 +29,6 @@ from punie.domain.session.events import (
 )
 from punie.domain.tools.execution import Severity, cut, cut_after
 from punie.domain.tools.tool import ToolKind, ToolResult, ToolSource
-from punie.domain.values.content import Diff, Text
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
@@ -116,7 +114,7 @@ class CallStages:
             return self._denial(judged, result)
         if look is not None and result.succeeded:
             result = await look.told(result)
-        result = await _limited(desk.outputs, request, _as_previewed(result, under_way.previewed))
+        result = await _limited(desk.outputs, request, under_way.as_previewed(result))
         return result if under_way.composition is not None else turn.told(request, prepared.diffs, result)
 
     async def _announced(self) -> CallRequest:
@@ -279,17 +277,6 @@ class CallStages:
         """The desk for the calls that this composed call makes; those stop with the call and with the turn."""
         name, outer = self.under_way.call.name, self.under_way.composition
         return Composition(name, self.call_within) if outer is None else outer.deeper(name)
-
-
-def _as_previewed(result: ToolResult, previewed: Iterable[Diff]) -> ToolResult:
-    """The result, with a note where the call changed other things than its preview showed."""
-    shown = {(diff.path, diff.new_text) for diff in previewed}
-    made = {diff.path: (diff.path, diff.new_text) for diff in result.content if isinstance(diff, Diff)}
-    other = [path for path, change in made.items() if change not in shown]
-    if not shown or not other:
-        return result
-    note = f"[not as its preview showed: {display_exact(', '.join(other))}]"
-    return evolve(result, content=(*result.content, Text(note)), for_model=f"{result.text}\n{note}")
 
 
 def _edited(request: CallRequest, prepared: PreparedCall) -> tuple[tuple[str, ...] | None, int | None]:
