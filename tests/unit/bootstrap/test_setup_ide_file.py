@@ -393,8 +393,9 @@ def test_a_persons_own_value_of_a_switch_stays_and_is_told(
         b'{"a": 1, "agent_servers": {"x": {}}, "b": [2]}',
         b'{\n  "default_mcp_settings": {"use_idea_mcp": false},\n  "agent_servers": {\n    "x": {} // mine\n  }\n}\n',
         b'{\n  "agent_servers": {\n    // none yet\n  }\n}\n',
+        b'{\n  "agent_servers": {\n  }\n}\n',
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_what_was_written_is_taken_out_to_the_byte_and_a_second_time_changes_nothing(
     home: Path, ide: Ide, data: bytes, capsys: Any
@@ -420,15 +421,17 @@ def test_nothing_is_made_to_take_something_out_of_it(home: Path) -> None:
 
 
 def test_what_a_person_added_to_the_entry_is_named_when_it_goes(home: Path, capsys: Any) -> None:
-    file = written(home, b'{"agent_servers": {"punie": {"env": {"K": "v"}, "icon": "x"}}}')
+    file = written(home, b'{"agent_servers": {"punie": {"env": {"K": "v"}, "icon": "x", "use_idea_mcp": false}}}')
     assert setup(home) == 0
     capsys.readouterr()
     assert setup(home, remove=True, as_json=True, dry_run=True) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["remove"], said["changed"], said["switches"]) == (True, False, dict.fromkeys(SWITCHES))
+    assert said["added"] == ["env", "icon", "use_idea_mcp: false"]
     assert said["diff"]
     assert setup(home, remove=True) == 0
-    assert "no more, and with it what was added to it: env, icon." in capsys.readouterr().out
+    told = "no more, and with it what was added to it: env, icon, use_idea_mcp: false. Everything else is as it was."
+    assert told in capsys.readouterr().out
     assert file.read_text() == "{}"
 
 
@@ -451,7 +454,8 @@ def test_an_entry_of_another_name_is_named_and_flags_make_no_sense(home: Path, c
     assert "The agent Punie here starts this installation: --name names it." in capsys.readouterr().out
     assert setup(home, remove=True, flags={"--mode": "auto"}) == 2
     assert setup(home, remove=True, name="Punie here") == 0
-    assert jetbrains_file({"HOME": str(home)}).read_text() == "{}\n"
+    assert "It held nothing else, and is removed." in capsys.readouterr().out
+    assert names(jetbrains_file({"HOME": str(home)}).parent) == ["acp.json.bak"]
 
 
 @pytest.mark.parametrize("data", [b'{"agent_servers": {', b'{"agent_servers": 1}', b'{"a": 1, "a": 2}'])

@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import define
 
 from punie.commands.running import Exit, wrong
-from punie.commands.setup.ide_file import Change, EntryState, find_entry, planned, why, write
+from punie.commands.setup.ide_file import Change, EntryState, bare_backup, find_entry, planned, why, write
 from punie.commands.setup.ides import (
     IDES,
     Ide,
@@ -21,6 +21,7 @@ from punie.commands.setup.ides import (
     Switch,
     agent_args,
     agents_in,
+    is_bare,
     with_entry,
     without_entry,
     words_of,
@@ -83,7 +84,13 @@ class IdeSetup:
         program, args = str(there.get("command", "")), words_of(there.get("args"))
         if not self.installation.starts(program, args) and not is_punie(program, args):
             raise IdeFileError(_GOING.format(program=program or "nothing", name=self.name))
-        return without_entry(text, self.name)
+        left = without_entry(text, self.name)
+        if not is_bare(left):
+            return left
+        was = bare_backup(self.ide.file(self.environ))
+        if was is None:  # a file that set-up made goes with its entry
+            return "" if text == with_entry("", self.name, there) else left
+        return was
 
     def _switched(self, change: Change) -> Sequence[Switch]:
         """The switches that the change turns on; a value that the file has, of whomever, stays."""
@@ -113,6 +120,7 @@ class IdeSetup:
             "command": entry.get("command"),
             "args": entry.get("args"),
             "remove": self.remove,
+            "added": self._added(entry) if self.remove else [],
             "switchedOn": [switch.key for switch in self._switched(change)],
             "switches": {switch.key: switch.value for switch in self.ide.switches_in(change.after, self.name)},
             "changed": change.is_needed and not self.dry_run,
@@ -151,13 +159,20 @@ class IdeSetup:
         if self.remove and not entry:
             return f"has no agent {name}.{self._elsewhere()} Nothing was changed."
         if self.remove:
-            own = {*self.ide.entry("", []), *self.ide.switches}
-            more = [key for key, value in entry.items() if key not in own or (key == "env" and value)]
-            also = f", and with it what was added to it: {display_exact(', '.join(more))}" if more else ""
-            return f"has the agent {name} no more{also}."
+            more = display_exact(", ".join(self._added(entry)))
+            also = f", and with it what was added to it: {more}" if more else ""
+            left = "Everything else is as it was." if change.after else "It held nothing else, and is removed."
+            return f"has the agent {name} no more{also}. {left}"
         if not change.is_needed:
             return f"has the agent {name} just so. Nothing was changed."
         return f"has the agent {name} now: {display_exact(' '.join([str(entry['command']), *words_of(entry['args'])]))}"
+
+    def _added(self, entry: Mapping[str, object]) -> list[str]:
+        """What set-up did not write into the entry: keys, variables, and switches that are not on."""
+        ours = {"env": {}, **dict.fromkeys(self.ide.switches, True)}
+        keys = [key for key in entry if key == "env" or key not in self.ide.entry("", [])]
+        more = [key for key in keys if ours.get(key) != entry[key]]
+        return [f"{key}: {json.dumps(entry[key])}" if key in self.ide.switches else key for key in more]
 
     def _elsewhere(self) -> str:
         found = find_entry(self.ide, self.environ, self.installation)

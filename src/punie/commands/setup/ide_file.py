@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from attrs import frozen
 
 from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.settings_writing import replace_file
-from punie.commands.setup.ides import DEFAULT_NAME, Ide, IdeFileError, agents_in, words_of
+from punie.commands.setup.ides import DEFAULT_NAME, Ide, IdeFileError, agents_in, is_bare, words_of
 from punie.commands.setup.installation import Installation, runs
 from punie.domain.values.json_value import object_in
 from punie.mechanics.files import locked_folder
@@ -115,7 +116,7 @@ def planned(path: Path, changed: Callable[[str], str]) -> Change:
 def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | None]:
     """Make the change, one process at a time; returns it, and the file with the former content.
 
-    The file is replaced at once or not at all. Raises `IdeFileError` and `OSError`.
+    The file is replaced at once or not at all, and goes where nothing is left. Raises `IdeFileError` and `OSError`.
     """
     change = planned(path, changed)
     if not change.is_needed:
@@ -132,17 +133,29 @@ def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | Non
                 raise IdeFileError("it is read-only, so somebody else looks after it: add the agent there")
             if read_text(change.target) == change.before:
                 replace_file(change.target, change.before, change.after, backup)
+                if not change.after:
+                    change.target.unlink()
                 return change, backup
     raise IdeFileError("it is being changed by another program; try again")
 
 
+def bare_backup(path: Path) -> str | None:
+    """The text of the last backup that names no agent and says nothing else; None where there is none."""
+    found: str | None = None
+    for backup in itertools.takewhile(os.path.lexists, _backups(Path(os.path.realpath(path)))):
+        with suppress(IdeFileError, OSError):
+            text = read_text(backup)
+            found = text if is_bare(text) else found
+    return found
+
+
 def _backup(change: Change) -> Path:
     """A free name beside the file, or one that has the same content."""
-    for number in itertools.count(1):
-        path = change.target.with_name(f"{change.target.name}.bak{number if number > 1 else ''}")
-        if not os.path.lexists(path) or _says(path, change.before):
-            return path
-    raise AssertionError("numbers do not end")
+    return next(path for path in _backups(change.target) if not os.path.lexists(path) or _says(path, change.before))
+
+
+def _backups(target: Path) -> Iterator[Path]:
+    return (target.with_name(f"{target.name}.bak{number if number > 1 else ''}") for number in itertools.count(1))
 
 
 def _says(path: Path, text: str) -> bool:

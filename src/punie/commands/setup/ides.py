@@ -66,6 +66,11 @@ def without_entry(text: str, name: str) -> str:
     return _checked(text, bare, {key: value for key, value in root.items() if key != AGENTS})
 
 
+def is_bare(text: str) -> bool:
+    """Whether the file names no agent and says nothing else. Raises `IdeFileError`."""
+    return says_nothing(text) or dict(_root(text)) in ({}, {AGENTS: {}})
+
+
 def _checked(before: str, after: str, expected: Mapping[str, object]) -> str:
     try:
         understood = after == before or json.dumps(parse_jsonc(after)) == json.dumps(expected)
