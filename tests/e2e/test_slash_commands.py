@@ -15,7 +15,7 @@ from tests.stub_openai import Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("ACP available_commands_update")]
 
-OWN = {"mode", "tools", "usage", "init"}
+OWN = {"mode", "tools", "usage", "init", "help"}
 DIRECTS = ["read", "write", "run", "search", "tools", "tool", "call", "help"]
 
 
@@ -124,19 +124,18 @@ async def test_init_is_a_prompt_for_the_model_and_no_turn_without_one(spawn: Spa
         assert "AGENTS.md" in str(sent)
         assert "mind the tests" in str(sent)
         assert "/init" not in str(sent)
-    async with spawn(model="direct") as ide:
-        session = await ide.open(project)
-        said = (await ide.prompt(session, "/init")).text
-        assert "PUNIE_MODEL" in said
-        assert not (project / "AGENTS.md").exists()
 
 
 async def test_no_model_is_asked_for_what_needs_none(spawn: Spawn, project: Path):
     with StubOpenAI([Reply(text=["only answer"])]) as stub:
         async with spawn(model="openai-chat:stub", env=stub.environment()) as ide:
             session = await ide.open(project)
-            for command in ("/mode", "/tools", "/usage", "  /usage\n"):
+            for command in ("/mode", "/tools", "/usage", "  /usage\n", "/help me"):
                 assert (await ide.prompt(session, command, timeout_s=30)).stop == "end_turn"
+            helped = (await ide.prompt(session, "/help")).text
+            listed = [line.split("`")[1].split()[0] for line in helped.splitlines()]
+            assert listed == [f"/{name}" for name in await commands(ide, session)]
+            assert "- `/init [what matters to you]`: Have the model look at the project" in helped
             assert stub.requests == []
             assert (await ide.prompt(session, "hello", timeout_s=30)).text == "only answer"
 
@@ -175,15 +174,27 @@ async def test_anything_else_goes_to_the_engine_as_the_text_it_is(spawn: Spawn, 
 
 
 @pytest.mark.requirement("INTERFACES-2")
-async def test_the_engine_without_a_model_keeps_its_own_commands_and_gains_punies(spawn: Spawn, project: Path):
+@pytest.mark.parametrize("model", [None, "direct"])
+async def test_the_engine_without_a_model_keeps_its_own_commands_and_gains_punies(
+    spawn: Spawn, project: Path, model: str | None
+):
     keep(project, "review.md", "Review this.")
-    async with spawn(model="direct") as ide:
+    async with spawn(model=model) as ide:
         session = await ide.open(project)
         told = await commands(ide, session)
         assert list(told)[: len(DIRECTS)] == DIRECTS
         assert set(told) == {*DIRECTS, *OWN, "model"} - ({"model"} - set(told))
         assert told["read"]["input"]["hint"] == "PATH"
-        assert "No model is in use" in (await ide.prompt(session, "/tools")).text, "the engine's own, notice first"
+        needs = (await ide.prompt(session, "/init")).text
+        assert "`/init` needs a model" in needs
+        assert "PUNIE_MODEL" in needs
+        assert not (project / "AGENTS.md").exists()
+        helped = (await ide.prompt(session, "/help")).text
+        assert helped.startswith("No model is in use") is (model is None), "the engine's own, notice first"
+        assert {line.split("`")[1].split()[0] for line in helped.splitlines() if line[:2] == "- "} == {
+            f"/{name}" for name in told
+        }
+        assert "No model is in use" not in (await ide.prompt(session, "/tools")).text
         assert "`auto`" in (await ide.prompt(session, "/mode auto")).text
         assert "There is no command /review" in (await ide.prompt(session, "/review")).text
 

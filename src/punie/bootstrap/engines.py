@@ -65,7 +65,7 @@ def make_engine(
     reach: Callable[[str], ModelSettings] | None = None,
     choice: str = PYDANTIC_AI,
 ) -> Engine:
-    """The engine for a model's name, without loading its library; an engine without a model for None.
+    """The engine for a model's name, without loading its library; for None one without a model, which says so.
 
     Without `plug_ins` the installed ones are looked up. `reach` returns the stored address and key of a model, when its
     engine is loaded. `choice` names the engine for models of providers. Raises `EngineError` where a plug-in is missing
@@ -73,8 +73,10 @@ def make_engine(
     """
     if model is None or model == DIRECT:
         from punie.adapters.direct.engine import DirectEngine
+        from punie.application.turns.own_commands import OWN_COMMANDS
 
-        return DirectEngine(NOTICE)
+        others = tuple(command.info for command in OWN_COMMANDS if not command.needs_model)
+        return DirectEngine(NOTICE if model is None else "", others)
     found = PlugIns(engines=installed_engines()) if plug_ins is None else plug_ins
     made = found.engine(model)
     if made is not None:
@@ -163,8 +165,9 @@ class EngineShelf(ModelShelf):
 
     async def take(self, model: str) -> ReadyModel:
         choice = self.settings[ENGINE]
-        engine = self.engines.get(model, choice)
-        await anyio.to_thread.run_sync(self.engines.load, model, choice, abandon_on_cancel=True)
+        named = None if model == DIRECT and self.settings[MODEL] is None else model
+        engine = self.engines.get(named, choice)
+        await anyio.to_thread.run_sync(self.engines.load, named, choice, abandon_on_cancel=True)
         settings = sized_by(engine, with_model(self.settings, model))
         return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens, settings.limits)
 

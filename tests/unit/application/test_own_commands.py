@@ -27,7 +27,7 @@ from tests.unit.application.session_bench import SessionBench
 
 pytestmark = pytest.mark.anyio
 
-OWN = tuple(command for command in OWN_COMMANDS if command.info.name in {"mode", "tools", "usage", "init"})
+OWN = tuple(command for command in OWN_COMMANDS if command.info.name in {"mode", "tools", "usage", "init", "help"})
 REVIEW = PromptFile(CommandInfo("review", "Review", "text"), "Review $ARGUMENTS well.")
 
 
@@ -182,7 +182,7 @@ async def test_init_needs_a_model_and_brings_along_what_came_with_it() -> None:
         assert isinstance(plain, ForTheModel)
         assert "The user adds" not in plain.prompt.text
         there.session.model = DIRECT
-        assert "no model is in use" in await there.answer("/init")
+        assert "`/init` needs a model" in await there.answer("/init")
 
 
 # ------------------------------------------------------------ who has a name
@@ -222,7 +222,7 @@ async def test_a_name_is_the_engines_first_then_punies_then_the_projects() -> No
             assert outcome.prompt.text == f"/{name}"
         await there.session.commands.announce(there.session)
         (event,) = [one for one in bench.client.notifications if isinstance(one, CommandsChanged)][-1:]
-        assert [one.name for one in event.commands] == ["compact", "usage", "mode", "tools", "init"]
+        assert [one.name for one in event.commands] == ["compact", "usage", "mode", "tools", "init", "help"]
         assert [one.description for one in event.commands[:2]] == ["of the engine"] * 2
 
 

@@ -54,17 +54,19 @@ class UseTool:
 
 
 Command: TypeAlias = UseTool | Callable[[ToolCatalog], str] | str
-"""A call, or what is said: a text of its own, or one about the tools of the session."""
+"""A call, a text about the tools of the session, or a remark above the list of commands; empty for that list alone."""
 
 
 class DirectEngine(Engine):
     """Takes commands instead of prompts; lives as long as the process.
 
-    `notice` is one line that tells how to configure a model: the first line of every session.
+    `notice` tells how to configure a model and begins every session; empty where a person chose this engine. `others`
+    are the commands that work beside its own.
     """
 
-    def __init__(self, notice: str) -> None:
+    def __init__(self, notice: str = "", others: tuple[CommandInfo, ...] = ()) -> None:
         self._notice = notice
+        self._others = others
 
     @property
     def name(self) -> str:
@@ -74,14 +76,15 @@ class DirectEngine(Engine):
     def open(self, session_id: str, snapshot: bytes | None = None, since: Transcript = ()) -> DirectSession:
         """A session; one that goes on has shown its notice already. Raises `UnreadableSnapshotError`."""
         turns_done = 0 if snapshot is None else _turns_in(snapshot)
-        return DirectSession(self._notice, turns_done=turns_done + prompts_in(since))
+        return DirectSession(self._notice, self._others, turns_done=turns_done + prompts_in(since))
 
 
 class DirectSession(EngineSession):
     """Carries out one command a turn; it remembers only how many there were."""
 
-    def __init__(self, notice: str, *, turns_done: int = 0) -> None:
+    def __init__(self, notice: str, others: tuple[CommandInfo, ...] = (), *, turns_done: int = 0) -> None:
         self._notice = notice
+        self._others = others
         self._turns_done = turns_done
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
@@ -90,7 +93,7 @@ class DirectSession(EngineSession):
         self._turns_done += 1
         message_id = f"{turn.id}-1"
         await anyio.lowlevel.checkpoint()
-        if first:
+        if first and self._notice:
             await events.emit(TextDelta(f"{self._notice}\n\n", message_id))
         command = parse_command(turn.prompt)
         if isinstance(command, UseTool):
@@ -114,10 +117,18 @@ class DirectSession(EngineSession):
         """Do nothing: nothing is held."""
 
     async def _said(self, command: Callable[[ToolCatalog], str] | str | None, tools: ToolDoor, *, first: bool) -> str:
+        if callable(command):
+            return command(await tools.offered())
         if command is None:
-            again = "" if first else f"{self._notice}\n\n"
-            return f"{again}Without a model I cannot answer that; I can carry out commands:\n\n{_help()}"
-        return command if isinstance(command, str) else command(await tools.offered())
+            again = "" if first or not self._notice else f"{self._notice}\n\n"
+            why = "Without a model I cannot answer that" if self._notice else "This is not a command"
+            command = f"{again}{why}; I can carry out commands:"
+        return "\n\n".join(filter(None, (command, self._help())))
+
+    def _help(self) -> str:
+        own = tuple(USAGE.values())
+        others = ((f"/{one.name}{_hint(one)}", one.description) for one in self._others if one.name not in USAGE)
+        return "\n".join(f"- `{form}` : {does}" for form, does in (*own, *others))
 
 
 def parse_command(prompt: Prompt) -> Command | None:
@@ -146,9 +157,9 @@ def parse_command(prompt: Prompt) -> Command | None:
         case "tool":
             return partial(_described, line) if line else _lacks(name)
         case "help":
-            return _help()
+            return ""
         case _:
-            return _misread(f"There is no command /{word.strip()}.")
+            return f"There is no command /{word.strip()}."
 
 
 def _call(line: str) -> Command:
@@ -161,7 +172,7 @@ def _call(line: str) -> Command:
     try:
         return UseTool(words[0], freeze(json.loads(written)))
     except NotJsonError as error:
-        return _misread(f"The arguments cannot be used: {error}.")
+        return f"The arguments cannot be used: {error}."
     except (ValueError, RecursionError) as error:
         # As with a model that writes broken JSON: the desk gets what was written, and its card says that it failed.
         return UseTool(words[0], written, remark=f"The arguments are not JSON: {error}.")
@@ -169,11 +180,11 @@ def _call(line: str) -> Command:
 
 def _lacks(name: str) -> str:
     form, does = USAGE[name]
-    return _misread(f"/{name} needs more: `{form}` ({does}).")
+    return f"/{name} needs more: `{form}` ({does})."
 
 
-def _misread(problem: str) -> str:
-    return f"{problem}\n\n{_help()}"
+def _hint(command: CommandInfo) -> str:
+    return f" [{command.hint}]" if command.hint else ""
 
 
 def _linked(prompt: Prompt) -> str:
@@ -193,10 +204,6 @@ def _turns_in(snapshot: bytes) -> int:
     if isinstance(turns, bool) or not isinstance(turns, int) or turns < 0:
         raise UnreadableSnapshotError
     return turns
-
-
-def _help() -> str:
-    return "\n".join(f"- `{form}` : {does}" for form, does in USAGE.values())
 
 
 def _shown(command: UseTool, result: ToolResult) -> str:

@@ -133,13 +133,13 @@ class SessionCommands:
 
     async def announce(self, session: LiveSession) -> None:
         """Tell the client, which knows the session now, of every command; changes are told from now on."""
-        self._told = self._offered(session)
+        self._told = self.offered(session)
         await session.recorder.emit(CommandsChanged(self._told))
 
     async def refresh(self, session: LiveSession) -> None:
         """Find the commands again, and tell a client that was told before where they changed."""
         await self.look(session)
-        now = self._offered(session)
+        now = self.offered(session)
         if self._told is not None and self._told != now:
             self._told = now
             await session.recorder.emit(CommandsChanged(now))
@@ -162,7 +162,8 @@ class SessionCommands:
     def _usable(self, session: LiveSession) -> tuple[PromptFile, ...]:
         return () if session.model == DIRECT else self._prompts
 
-    def _offered(self, session: LiveSession) -> tuple[CommandInfo, ...]:
+    def offered(self, session: LiveSession) -> tuple[CommandInfo, ...]:
+        """Every command of the session, each name once."""
         everyones = (
             *session.engine.commands,
             *(command.info for command in self._mine(session)),

@@ -46,6 +46,13 @@ async def show_or_switch_mode(invocation: Invocation) -> Outcome:
     return Answered(f"The mode is `{found.value}` now.")
 
 
+async def list_commands(invocation: Invocation) -> Outcome:
+    """`/help`: lists the commands, which not every client shows."""
+    offered = invocation.session.commands.offered(invocation.session)
+    forms = ((f"/{one.name} [{one.hint}]" if one.hint else f"/{one.name}", one.description) for one in offered)
+    return Answered("\n".join(f"- `{form}`: {does}" for form, does in forms))
+
+
 async def list_tools(invocation: Invocation) -> Outcome:
     """`/tools [WORDS]`: lists the tools that mention the words, also those of which the model knows only the names."""
     catalog = await invocation.session.desk.toolbox.current()
@@ -70,10 +77,10 @@ async def write_notes(invocation: Invocation) -> Outcome:
     """`/init`: has the model write AGENTS.md."""
     if invocation.session.model == DIRECT:
         return Answered(
-            "`/init` has a model look at the project and write AGENTS.md, and no model is in use. `punie setup "
-            "model` in a terminal chooses one; or set PUNIE_MODEL to a name such as openai-chat:gpt-5, put its key "
-            "into the environment, and try again. Or write AGENTS.md yourself: it is given to every model with "
-            "its instructions."
+            "`/init` needs a model, which looks at the project and writes AGENTS.md. `/model NAME` goes on with one. "
+            "For the next session `punie setup model` in a terminal chooses one; or set PUNIE_MODEL to a name such as "
+            "openai-chat:gpt-5, and put its key into the environment. Or write AGENTS.md yourself: it is given to "
+            "every model with its instructions."
         )
     wish = f"\n\nThe user adds: {invocation.arguments}" if invocation.arguments else ""
     others = tuple(block for block in invocation.prompt.blocks if not isinstance(block, Text))
@@ -213,5 +220,6 @@ OWN_COMMANDS: tuple[SlashCommand, ...] = (
         CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you"),
         write_notes,
     ),
+    SlashCommand(CommandInfo("help", "List the commands of this session"), list_commands),
 )
 """All commands, in the order in which a client lists them."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from punie.adapters.direct.engine import DirectEngine
+from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolOutcome, ToolResult
@@ -163,6 +164,15 @@ async def test_help_names_every_command(session: EngineSession) -> None:
     said = await told(session, "/help")
     for command in ("read", "write", "run", "search", "tools", "tool", "call", "help"):
         assert f"`/{command}" in said
+
+
+async def test_where_the_engine_was_chosen_nothing_speaks_of_a_missing_model_and_help_names_punies_own_too() -> None:
+    session = DirectEngine(others=(CommandInfo("mode", "Show", "NAME"), CommandInfo("tools", "another"))).open("s")
+    said = await told(session, "/help")
+    assert said.startswith("- `/read PATH`")
+    assert said.endswith("- `/mode [NAME]` : Show")
+    assert "another" not in said
+    assert (await told(session, "what is this?")).startswith("This is not a command")
 
 
 async def test_tools_lists_what_is_offered_now_and_a_query_narrows_it(session: EngineSession) -> None:
