@@ -1,7 +1,7 @@
 """A program that enters a box and becomes another program: `python -I -S -B launch.py BOX_FILE -- PROGRAM ARGS...`.
 
-BOX_FILE holds a box as `Box.as_json` writes it. Where the box cannot be entered nothing is started, and the exit code
-is 126.
+BOX_FILE holds a box as `Box.as_json` writes it, and gets a line end once the box is entered. Where it cannot be entered
+nothing is started, and the exit code is 126.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ def main(arguments: list[str]) -> int:
 
     try:
         file, _, *words = arguments
-        with open(file, encoding="utf-8") as opened:
+        with open(file, "r+", encoding="utf-8") as opened:
             box = Box.of_json(opened.read())
-        environment = {**os.environ, **dict(box.environment)}
-        enter(box)
+            environment = {**os.environ, **dict(box.environment)}
+            enter(box)
+            opened.write("\n")
         os.execvpe(words[0], words, environment)  # noqa: S606 - starting the program is the job
     except (OSError, ValueError, TypeError, IndexError, UnheldError) as error:
         sys.stderr.write(f"landbox: {error}\n")

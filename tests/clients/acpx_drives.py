@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e import scripts
 from tests.e2e.raw_client import agent_command, clean_environment
-from tests.e2e.scripts import call, text
+from tests.e2e.scripts import RESULT, call, text
 
 CLIENT = Path(__file__).resolve().parent / "node_modules" / "acpx" / "dist" / "cli.js"
 IDLE_S = 1
@@ -100,6 +100,16 @@ def test_a_read_goes_through_the_client(start: Acpx) -> None:
     printed = said(start([turn], READS, "exec", "look"))
     assert "[client] fs/read_text_file" in printed
     assert "kept in notes" in card(printed, "Reading notes.txt", "completed")
+    assert printed.count("kept in notes") == 1, "content and raw output say it once"
+
+
+def test_a_denied_read_tells_who_denied_it(start: Acpx) -> None:
+    turn = [call("read_file", path="notes.txt"), RESULT]
+    printed = said(start([turn], NONE, "exec", "look"), code=5)
+    told = "Permission denied for fs/read_text_file (--deny-all)"
+    assert told in card(printed, "Reading notes.txt", "failed")
+    assert printed.count(told) >= 2, "the model is told of it too"
+    assert "Internal error" not in printed
 
 
 WRITE = [call("write_file", path="made.txt", content="made\n"), text("after it")]

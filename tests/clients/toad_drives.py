@@ -70,6 +70,9 @@ def test_a_conversation_on_a_screen(tmux: Tmux, tmp_path: Path) -> None:
     assert shows("Writing made.txt ✔")
     assert any("exit 3" in line and "failed" in line for line in tmux("capture-pane", "-p").splitlines())
     assert shows(" printed")
+    screen = tmux("capture-pane", "-p")
+    assert screen.count("printed") == 2, "in the title and in the output"
+    assert screen.count("launch.py") == 1, "one terminal, and none of a trial"
 
 
 def until(condition: Callable[[], bool], tmux: Tmux) -> None:

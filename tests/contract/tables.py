@@ -31,6 +31,7 @@ from punie.adapters.local.programs.boxes import LandlockBoxes, looking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.application.tools.files.shared_files import SharedFiles
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
@@ -77,7 +78,7 @@ class TerminalsBench(ABC):
 
 @define(slots=False)
 class LocalWorkspaceBench(WorkspaceBench):
-    workspace: LocalWorkspace
+    workspace: Workspace
     root: str
 
     def put(self, name: str, text: str) -> str:
@@ -107,6 +108,13 @@ class FakeWorkspaceBench(WorkspaceBench):
 async def local_workspace(folder: Path) -> AsyncIterator[LocalWorkspaceBench]:
     root = str(folder.resolve())
     yield LocalWorkspaceBench(LocalWorkspace(LocalPathGuard((root,), root)), root)
+
+
+@asynccontextmanager
+async def shared_files(folder: Path) -> AsyncIterator[LocalWorkspaceBench]:
+    root = str(folder.resolve())
+    disk = LocalWorkspace(LocalPathGuard((root,), root))
+    yield LocalWorkspaceBench(SharedFiles(disk, disk, root), root)
 
 
 @asynccontextmanager
@@ -175,7 +183,7 @@ async def boxed_terminals(folder: Path) -> AsyncIterator[LocalTerminalsBench]:
     roots, place = (str(folder.resolve()),), folder / f"punie-{'0' * 32}"
     async with LocalOutputStore(str(place)) as outputs, LocalTerminals() as inner:
         boxes = LandlockBoxes(roots, str(folder), (), outputs, os.environ)
-        terminals = BoxedTerminals(inner, boxes, outputs)
+        terminals = BoxedTerminals(inner, boxes)
         boxed = Confinement(Box.WORK if await boxes.hold() else Box.NONE)
         yield LocalTerminalsBench(terminals, str(folder), boxed)
 
@@ -273,7 +281,7 @@ async def sqlite_ledger(folder: Path) -> AsyncIterator[UsageLedger]:
 
 
 DISKS: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeDisk: fake_disk}
-WORKSPACES: dict[type, Maker] = {FakeClient: fake_workspace, **DISKS}
+WORKSPACES: dict[type, Maker] = {FakeClient: fake_workspace, SharedFiles: shared_files, **DISKS}
 TERMINALS: dict[type, Maker] = {
     LocalTerminals: local_terminals,
     BoxedTerminals: boxed_terminals,

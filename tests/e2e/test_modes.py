@@ -136,7 +136,7 @@ async def test_read_only_looks_and_changes_nothing_and_asks_nobody(spawn: Spawn,
         assert [card.status for card in turn.cards] == ["completed"] * 3 + ["failed"] * 6
         assert all("read-only" in card.text for card in turn.cards[3:])
         assert ide.person.questions == []
-        assert len(ide.terminals.created) == 2, "one to try whether the client's terminals hold a box, and one for ls"
+        assert len(ide.terminals.created) == 1
         assert ide.editor.writes == []
     assert not (project / "made.txt").exists()
 
@@ -360,7 +360,7 @@ async def test_auto_runs_commands_unasked_but_not_what_is_dangerous_or_not_under
         assert [card.status for card in turn.cards] == ["completed"] * 2 + ["failed"] * len([*doubtful, never])
         asked = [question["toolCall"]["rawInput"]["command"] for question in ide.person.questions]
         assert asked == doubtful
-        assert len(ide.terminals.created) == 2, "one to try whether the client's terminals hold a box, and one for make"
+        assert len(ide.terminals.created) == 1
 
 
 # --- tools of the IDE --------------------------------------------------------------------------

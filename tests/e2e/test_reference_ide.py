@@ -96,7 +96,9 @@ async def test_version_1_1_previews_before_the_question_and_shows_places_and_cha
         assert "becomes green" in asked[0].text
         assert "\x1b" not in asked[0].text
         assert asked[0].locations == (f"{root}/b.py",)
-        assert shown == [change, change], "on the card before the question, and in the result"
+        assert shown == [change, change]
+        assert (turn.of(CallMoved)[0].content, turn.of(CallMoved)[0].locations) == ((change,), (f"{root}/b.py",))
+        assert turn.of(CallMoved)[0].status is None, "on the card before the question"
         assert turn.of(CallMoved)[-1].locations == (f"{root}/app.py",)
     else:
         assert (told, seen) == ({"version": 1}, ["call"])

@@ -104,7 +104,7 @@ async def test_a_terminal_is_released_also_when_a_step_fails(spawn: Spawn, proje
         turn = await ide.prompt(session)
         assert turn.card.status == "failed"
         assert turn.text == "went on"
-        assert ide.terminals.released == ide.terminals.created == ["ide-terminal-1", "ide-terminal-2"]
+        assert ide.terminals.released == ide.terminals.created == ["ide-terminal-1"]
 
 
 async def test_a_command_that_cannot_start_fails_with_the_reason(spawn: Spawn, project: Path):
@@ -271,25 +271,27 @@ async def test_what_runs_unasked_in_the_clients_terminal_has_its_box(spawn: Spaw
     async with spawn([call("run_command", command=line), RESULT]) as ide:
         turn = await ide.prompt(await ide.open(project))
         assert ide.person.questions == []
-        assert len(ide.terminals.created) == len(ide.terminals.released) == 2
+        assert len(ide.terminals.created) == len(ide.terminals.released) == 1, "a person sees no trial"
         assert "[in the box work:" in turn.text
         assert (project / "made").read_text() == "in\n"
         assert not outside.exists()
         assert not Path((project / "where").read_text().strip()).exists(), "its folder went with the call"
 
 
-async def test_where_the_clients_terminals_hold_no_box_a_command_asks(spawn: Spawn, project: Path):
-    async def fail(_params: Any) -> Any:
-        raise RefusalError(-32603, "this client is on another machine")
+async def test_where_the_client_starts_no_boxed_command_it_asks(spawn: Spawn, project: Path):
+    async def fail(params: Any) -> Any:
+        if "landbox" in " ".join(params["args"]):
+            raise RefusalError(-32603, "this client is on another machine")
+        return await ide.terminals.create(params)
 
     async with spawn([call("run_command", command="git status"), call("run_command", command="ls")]) as ide:
         ide.person.always("reject_once")
-        ide.handlers["terminal/wait_for_exit"] = fail
+        ide.handlers["terminal/create"] = fail
         turn = await ide.prompt(await ide.open(project))
         assert len(ide.person.questions) == 1, "ls loads nothing of a project, and needs no box"
         assert "git status" in ide.person.questions[0]["toolCall"]["title"]
-        assert [card.status for card in turn.cards] == ["failed", "failed"]
-        assert len(ide.terminals.created) == 2
+        assert [card.status for card in turn.cards] == ["failed", "completed"]
+        assert len(ide.terminals.created) == 1
 
 
 def elsewhere(ide: RawClient) -> None:

@@ -313,6 +313,39 @@ async def test_a_plain_client_is_never_asked_for_a_catalogue(spawn: Spawn, proje
         assert ide.editor.reads == [str(project / "notes.txt")]
 
 
+async def test_files_that_are_missing_empty_or_refused_are_told_apart(spawn: Spawn, project: Path):
+    (project / "empty.txt").touch()
+    reads = [call("read_file", path=name) for name in ("missing.txt", "empty.txt", "notes.txt")]
+    unsaved = [
+        call("read_file", path="unsaved.txt", line=9),
+        RESULT,
+        call("write_file", path="missing.txt", content=""),
+    ]
+    async with spawn([item for read in reads for item in (read, RESULT)] + unsaved) as ide:
+        ide.person.will("allow_once")
+        ide.editor.buffers["unsaved.txt"] = "only in the editor\n"
+
+        async def read(params: dict[str, Any]) -> Any:
+            name = Path(params["path"]).name
+            if name == "notes.txt":
+                raise RefusalError(-32603, "Internal error", {"details": "Permission denied for fs/read_text_file"})
+            return {"content": "" if params.get("line") else ide.editor.buffers.get(name, "")}
+
+        ide.handlers["fs/read_text_file"] = read
+        turn = await ide.prompt(await ide.open(project))
+        missing, empty, refused, behind, written = turn.cards
+        assert [card.status for card in turn.cards] == ["failed", "completed", "failed", "failed", "completed"]
+        assert f"There is no such file: {project / 'missing.txt'}." in missing.text
+        assert "lines 0" in turn.text or "empty" in turn.text
+        assert empty.shown["content"][0]["content"]["text"] == ""
+        said = f"The client could not read {project / 'notes.txt'}: Permission denied for fs/read_text_file"
+        assert said in refused.text
+        assert said in turn.text, "the model is told of it too"
+        assert "has no line 9" in behind.text
+        (diff,) = written.shown["content"]
+        assert diff["oldText"] is None, "the file is new"
+
+
 @pytest.mark.requirement("A-02")
 async def test_a_client_without_capabilities_is_asked_for_nothing_but_permission(spawn: Spawn, project: Path):
     path = project / "new.txt"
@@ -330,6 +363,11 @@ async def test_a_client_without_capabilities_is_asked_for_nothing_but_permission
         assert [card.status for card in turn.cards] == ["completed"] * 3
         assert "1|one\n2|two\n3|three" in turn.text
         assert "from-the-shell" in turn.text
+        read, _, ran = (card.shown for card in turn.cards)
+        assert read["content"] == [{"type": "content", "content": {"type": "text", "text": "one\ntwo\nthree\n"}}]
+        assert "rawOutput" not in read, "a client that shows both would show the text twice"
+        assert ran["content"][0]["content"]["text"] == "from-the-shell\n[exit code 0]"
+        assert ran["rawOutput"] == {"truncated": False, "exitCode": 0, "signal": None}
         assert path.read_text("utf-8") == "made here"
         assert {frame.method for frame in ide.log.requests()} == {"session/request_permission"}
 

@@ -279,6 +279,7 @@ def test_a_process_becomes_a_boxed_program(project: Path, scratch: Path, tmp_pat
     )
     assert done.returncode == 7
     assert done.stdout == f"print(1)\n{scratch}\n"
+    assert file.read_text().endswith("]\n"), "the box was entered"
     assert "TOKEN" not in done.stdout + done.stderr
 
 

@@ -46,7 +46,7 @@ class SessionContainer(containers.DeclarativeContainer):
     code = providers.Singleton(machine.code, setup, peer, guard, files, boxes)
     known = providers.Singleton(machine.known, files, code)
     local = providers.Singleton(machine.local, setup, peer, known, terminals, shared)
-    client_ledger = providers.Singleton(machine.client_ledger, setup, peer, outputs, boxes)
+    client_ledger = providers.Singleton(machine.client_ledger, setup, peer, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)
 
     # servers

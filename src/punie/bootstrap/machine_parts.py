@@ -103,11 +103,9 @@ def local(setup: SessionSetup, peer: Peer, known: Services, terminals: LocalTerm
     )
 
 
-def client_ledger(
-    setup: SessionSetup, peer: Peer, outputs: LocalOutputStore, boxes: Boxes | None
-) -> TerminalLedger | None:
+def client_ledger(setup: SessionSetup, peer: Peer, boxes: Boxes | None) -> TerminalLedger | None:
     """The terminals of the client that the session owns; None where the client has no terminals."""
     if peer.terminals is None:
         return None
-    terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes, outputs)
+    terminals = peer.terminals if boxes is None else BoxedTerminals(peer.terminals, boxes)
     return TerminalLedger(terminals, setup.log, asks_unboxed=boxes is not None)

@@ -150,7 +150,7 @@ def assemble(
     parties = other_parties(setup, peer, local)
     return AssembleTools(
         setup.id, peer, local, client_ledger, setup.log, kept=kept, reads_disk=reads_disk, others=parties,
-        memory=local.get(SessionChanges).memory,
+        memory=local.get(SessionChanges).memory, cwd=setup.spec.cwd,
     )  # fmt: skip
 
 

@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
-from attrs import frozen
+from attrs import define, frozen
 
+from punie.domain.errors import ToldToModel
 from punie.domain.session.prompt_files import PromptFile, Skill, SkillText
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
@@ -274,6 +275,14 @@ class Repository(Protocol):
         ...
 
 
+@define
+class BoxNotHeldError(ToldToModel):
+    """Terminals turned out not to hold the box of a command, which did not run; `holds_boxes` is false from now on."""
+
+    code = "box_not_held"
+    sentence = "The client's terminals hold no box for a command, so nothing was run. Try again; the user is asked."
+
+
 @runtime_checkable
 class Terminals(Protocol):
     """Starts programs and keeps their output; lives as long as the session, and no program outlives it.
@@ -290,7 +299,10 @@ class Terminals(Protocol):
 
     @abstractmethod
     async def holds_boxes(self) -> bool:
-        """Whether a command with a box runs inside it; otherwise `create` starts the command without. Never raises."""
+        """Whether a command with a box runs inside it; otherwise `create` starts the command without. Never raises.
+
+        True also where only a command that runs can tell: `create` may then raise `BoxNotHeldError`.
+        """
         ...
 
     @abstractmethod

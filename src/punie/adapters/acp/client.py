@@ -88,7 +88,7 @@ class _ClientSide:
         except RpcError as error:
             if error.code == RESOURCE_NOT_FOUND and "terminalId" in params:
                 raise UnknownTerminalError(str(params["terminalId"])) from error
-            raise ToolFailedError(f"The client could not {what}: {one_line(error.message, 400)}") from error
+            raise ToolFailedError(f"The client could not {what}: {one_line(error.words, 400)}") from error
         except ConnectionClosed as error:
             raise ToolFailedError(f"The client could not {what}: it closed the connection.") from error
 

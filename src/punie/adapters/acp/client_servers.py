@@ -128,7 +128,7 @@ _OTHER_CODES: Final = "is the client's own, and the client answers with an error
 
 def _in_words(error: RpcError, method: str) -> str:
     """An error of ACP, which concerns the way to the server and is never one of MCP, for a `ChannelError`."""
-    said = one_line(error.message, _WORDS).rstrip(".")
+    said = one_line(error.words, _WORDS).rstrip(".")
     words = _WORDS_OF_CODES.get(error.code, _OTHER_CODES).format(said=said, code=error.code)
     if error.code == _BACKEND_FAILED and method == "tools/call":
         words += ". Whether the tool did its work is not known: look before you call it again"

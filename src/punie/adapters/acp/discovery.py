@@ -123,7 +123,7 @@ class AcpToolBridge(PreviewingExecutor):
         try:
             return self._result(call.name, await self.connection.request(CALL, self._params(call)))
         except RpcError as error:
-            return ToolResult.failure(f"The IDE answered {call.name} with an error: {one_line(error.message, 2000)}")
+            return ToolResult.failure(f"The IDE answered {call.name} with an error: {one_line(error.words, 2000)}")
         except ConnectionClosed:
             return ToolResult.failure(f"The IDE closed the connection before {call.name} was done.")
 
@@ -134,7 +134,7 @@ class AcpToolBridge(PreviewingExecutor):
             answer = decode(await self.connection.request(PREVIEW, self._params(call)), PreviewAnswer)
             changes = [_change(change) for change in answer.diff[:MAX_SHOWN] if not _CONTROL.search(change.path)]
         except RpcError as error:
-            return ToolResult.failure(f"The IDE could not preview this call: {one_line(error.message, 300)}")
+            return ToolResult.failure(f"The IDE could not preview this call: {one_line(error.words, 300)}")
         except (ConnectionClosed, msgspec.DecodeError, BlockError):
             return ToolResult.failure("The IDE's preview of this call cannot be read.")
         shown = [*_bounded(changes)]

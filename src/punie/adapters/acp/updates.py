@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -42,7 +43,7 @@ from punie.domain.session.log import (
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.content import ResultContent, TerminalView, Text
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import thaw
+from punie.domain.values.json_value import JsonValue, thaw
 
 COMPACTION_EVENTS = (CompactionChanged, CompactionDelta)
 """Events that ACP allows only for clients with the capability `session.compaction`."""
@@ -163,9 +164,37 @@ def updated_call(event: ToolCallUpdated, shown: Shown = encode_result_content) -
         update["locations"] = _places(event.locations, event.line)
     if event.content is not None:
         update["content"] = [shown(item) for item in event.content]
-    if event.raw_output is not None:
-        update["rawOutput"] = thaw(event.raw_output)
+    raw = _beside(event.raw_output, event.content or ())
+    if raw is not None:
+        update["rawOutput"] = thaw(raw)
     return update
+
+
+def _beside(raw: JsonValue, content: tuple[ResultContent, ...]) -> JsonValue:
+    """The raw output without texts that the content has as whole lines: clients show both. None where nothing is left.
+
+    Nothing is left either where it is only the text for the model (`output` alone), or where a text of the content is
+    its JSON, as servers of MCP send both.
+    """
+    texts = [part.text for part in content if isinstance(part, Text)]
+    if not isinstance(raw, Mapping) or not texts:
+        return raw
+    if [*raw] == ["output"] or any(text[:1] == "{" and _is_json_of(text, raw) for text in texts):
+        return None
+    shown = "\n".join(("", *texts, ""))
+    left = {key: value for key, value in raw.items() if not (isinstance(value, str) and _lines(value) in shown)}
+    return left or None
+
+
+def _lines(text: str) -> str:
+    return f"\n{text.rstrip()}\n" if text.strip() else "\0"
+
+
+def _is_json_of(text: str, value: JsonValue) -> bool:
+    try:
+        return json.loads(text) == thaw(value)
+    except (ValueError, RecursionError):
+        return False
 
 
 @define

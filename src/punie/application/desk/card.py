@@ -94,8 +94,12 @@ class CallCard(CallProgress):
         )
 
     async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:
-        """The effect begins; `locations` and `line` replace the announced ones where they are known better now."""
-        self.life.advance(CallStatus.IN_PROGRESS)
+        """The effect begins, or begins again.
+
+        `locations` and `line` replace the announced ones where they are known better now.
+        """
+        if not self.begun:
+            self.life.advance(CallStatus.IN_PROGRESS)
         await self.events.emit(ToolCallUpdated(self.call_id, CallStatus.IN_PROGRESS, locations=locations, line=line))
 
     async def show(self, *content: ResultContent) -> None:

@@ -32,7 +32,7 @@ from punie.domain.tools.tool import ToolKind, ToolResult, ToolSource
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
-from punie.ports.workspace import OutputStore
+from punie.ports.workspace import BoxNotHeldError, OutputStore
 
 STOP_GRACE_S = 5.0
 """Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
@@ -95,6 +95,14 @@ class CallStages:
         if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:
             return await self._outside(judged)
         turn.check_open()
+        try:
+            return await self._carried_out(judged)
+        except BoxNotHeldError:  # nothing was run, and the decision is another one without the box
+            return await self._carried_out(await desk.permission.judge(request))
+
+    async def _carried_out(self, judged: Judged) -> ToolResult:
+        """Prepare the call, ask where that was decided, run it and cut the result."""
+        desk, turn, under_way, request = self.desk, self.turn, self.under_way, judged.request
         under_way.hurry(request.limits.time_s)
         prepared = await judged.boxed().prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
         under_way.unhurried()
@@ -192,7 +200,8 @@ class CallStages:
         try:
             prepared = await self._explained(judged.request, prepared)
             if prepared.diffs:  # on the card first: not every client shows those of a question
-                await context.events.emit(ToolCallUpdated(call_id, content=prepared.diffs))
+                places = prepared.locations or None
+                await context.events.emit(ToolCallUpdated(call_id, content=prepared.diffs, locations=places))
             await context.events.emit(PermissionAsked(call_id, display_exact(asking.reason), options))
             ruling = await self.desk.permission.ask(judged, asking, prepared)
         finally:

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from punie.application.offer.bridged import BridgedTool, OtherParties
 from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles
+from punie.application.tools.files.shared_files import SharedFiles
 from punie.application.tools.own_tools import PLANNED
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
@@ -23,6 +24,7 @@ class AssembleTools:
     `local` are the services of this machine: files, terminals, repository, shell and checks. `client_ledger` is None
     where the client has no terminals; the plan then names none of its terminal tools. `reads_disk` is False where this
     machine serves nothing (`tools.local` is `never`), so that not even the old text of a diff is read from its disk.
+    `cwd` is the session's absolute directory.
     """
 
     session_id: str
@@ -33,6 +35,7 @@ class AssembleTools:
     memory: FileMemory = field(factory=FileMemory, kw_only=True)
     kept: KeptOutputs | None = None
     reads_disk: bool = True
+    cwd: str = ""
     others: OtherParties = field(factory=OtherParties, kw_only=True)
 
     def __call__(self, plan: ToolPlan) -> tuple[SessionTool, ...]:
@@ -49,21 +52,26 @@ class AssembleTools:
 
     def _built_in(self, tool: BuiltIn) -> SessionTool:
         by_client = tool.server is Server.CLIENT
-        workspace = self.peer.workspace if by_client else None
+        workspace, disk = self.peer.workspace if by_client else None, self._disk()
+        if workspace is not None and disk is not None:
+            workspace = SharedFiles(workspace, disk, self.cwd)
         ledger = self.client_ledger if by_client else None
         files = ServedFiles(
             workspace or self.local.get(Workspace),
-            self._before(by_client=by_client),
+            self._before(workspace),
             self.memory,
             decoded_elsewhere=workspace is not None,
             kept=self.kept,
-            disk=self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None,
+            disk=disk,
         )
         ledger = ledger or self.local.get(TerminalLedger)
         return PLANNED[tool.name].from_services(self.local.beside({ServedFiles: files, TerminalLedger: ledger}))
 
-    def _before(self, *, by_client: bool) -> Workspace | None:
+    def _disk(self) -> Disk | None:
+        return self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None
+
+    def _before(self, client: Workspace | None) -> Workspace | None:
         """The reader of the old text of a write: the client where it reads, else this machine's disk."""
-        if by_client and self.peer.capabilities.read_text_file:
-            return self.peer.workspace
+        if client is not None and self.peer.capabilities.read_text_file:
+            return client
         return self.local.get(Workspace) if self.reads_disk else None

@@ -26,6 +26,15 @@ class RpcError(Exception):
     message: str
     data: object | None = None
 
+    @property
+    def words(self) -> str:
+        """The cause for a person: `details` of the data, where SDKs put it below a message that says nothing."""
+        match self.data:
+            case {"details": str(details)} if details.strip():
+                return details
+            case _:
+                return self.message
+
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
 

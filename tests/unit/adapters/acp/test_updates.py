@@ -70,6 +70,29 @@ def test_an_event_becomes_its_update(event: SessionEvent, update: dict[str, Any]
     assert encode_update(event) == update
 
 
+@pytest.mark.parametrize(
+    ("raw", "texts", "left"),
+    [
+        ({"output": "1|a\n2|b\n"}, ["a\nb\n"], None),
+        ({"diff": "a\nb\n"}, ["a\nb\n"], None),
+        ({"output": "a\nb", "exitCode": 0}, ["a\nb\n[exit code 0]"], {"exitCode": 0}),
+        ({"output": "", "exitCode": 0}, ["[exit code 0]"], {"output": "", "exitCode": 0}),
+        ({"output": "a\nb", "exitCode": 0}, [], {"output": "a\nb", "exitCode": 0}),
+        ({"mode": "ask", "path": "a.py"}, ["The mode is ask now, for a.py."], {"mode": "ask", "path": "a.py"}),
+        ({"text": "one"}, ["none", "two"], {"text": "one"}),
+        ({"hits": [1, {"a": None}]}, ['{"hits": [1, {"a": null}]}'], None),
+        ({"hits": [1]}, ['{"hits": [2]}', "{"], {"hits": [1]}),
+        ("gone", ["gone"], "gone"),
+    ],
+)
+def test_what_the_content_says_is_not_in_the_raw_output_again(raw: Any, texts: list[str], left: Any) -> None:
+    event = ToolCallUpdated("c", CallStatus.COMPLETED, tuple(map(Text, texts)), freeze(raw))
+    update = encode_update(event)
+    assert update is not None
+    assert update.get("rawOutput") == left
+    assert ("rawOutput" in update) is (left is not None)
+
+
 def test_a_call_without_places_names_none() -> None:
     update = encode_update(ToolCallAnnounced("c", "x", "X", ToolKind.OTHER))
     assert update is not None

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-import secrets
 import sys
 
 import anyio
 import anyio.to_thread
 from attrs import define, evolve, field
 
-from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.programs.boxes import Boxes, Confined, remove_folder
-from punie.domain.errors import PunieError, ToolFailedError
-from punie.domain.values.terminal import Box, Command, Confinement, ExitStatus, TerminalOutput
-from punie.ports.workspace import Terminals
+from punie.domain.errors import ToldToModel, ToolFailedError
+from punie.domain.values.terminal import Box, Command, ExitStatus, TerminalOutput
+from punie.ports.workspace import BoxNotHeldError, Terminals
 
-PROBE_LIMIT_S = 5.0
+ENTRY_LIMIT_S = 5.0
+QUIET_LOOKS = 25
+"""Looks at the file, half a second's, before the client is asked whether the program ended."""
 
 
 @define(eq=False)
 class BoxedTerminals(Terminals):
     """The client's terminals; lives as long as the session.
 
-    A command with a box is started by the launcher, which enters the box and becomes the program. The first question
-    whether that works is answered by trying it: a program in the client's terminal has to print a secret that only a
-    boxed program on this machine can read.
+    A command with a box is started by the launcher, which enters the box and becomes the program, or starts nothing.
+    Whether that works in the client's terminals is known from the first such command: the launcher marks a file.
     """
 
     inner: Terminals
     boxes: Boxes
-    outputs: LocalOutputStore
     _holds: bool | None = field(default=None, init=False)
-    _trying: anyio.Lock = field(factory=anyio.Lock, init=False)
     _folders: dict[str, str] = field(factory=dict[str, str], init=False)
 
     @property
@@ -40,22 +39,24 @@ class BoxedTerminals(Terminals):
         return self.inner.shown_by_client
 
     async def holds_boxes(self) -> bool:
-        async with self._trying:
-            if self._holds is None:
-                self._holds = os.name == "posix" and await self.boxes.hold() and await self._try()
-            return self._holds
+        return self._holds is not False and os.name == "posix" and await self.boxes.hold()
 
     async def create(self, command: Command) -> str:
         if command.confinement.box is Box.NONE:
             return await self.inner.create(command)
         confined = await anyio.to_thread.run_sync(self._confined, command)
+        first = confined.scratch is not None and self._holds is None
         try:
             terminal_id = await self.inner.create(confined.command)
-        except BaseException:
+        except BaseException as error:
             remove_folder(confined.scratch)
+            if first and isinstance(error, ToldToModel):
+                raise self._not_held() from error
             raise
         if confined.scratch is not None:
             self._folders[terminal_id] = confined.scratch
+        if first:
+            await self._try(terminal_id)
         return terminal_id
 
     async def output(self, terminal_id: str) -> TerminalOutput:
@@ -92,23 +93,32 @@ class BoxedTerminals(Terminals):
         words = ("-I", "-S", "-B", launch.__file__, file, "--", command.program, *command.args)
         return evolve(confined, command=evolve(command, program=sys.executable, args=words))
 
-    async def _try(self) -> bool:
-        """Whether a program in the client's terminal prints, in its box, the secret that is written here."""
+    async def _try(self, terminal_id: str) -> None:
+        """Wait until the first box was entered. Raises `BoxNotHeldError` where its program ended without that."""
+        useless = True
         try:
-            secret = secrets.token_hex(16)
-            path = await self.outputs.keep("probe", secret)
-            if path is None:
-                return False
-            confinement = Confinement(Box.LOOK, reads=(path,))
-            command = Command("/bin/cat", (path,), os.path.dirname(path), "cat", confinement=confinement)
-            with anyio.move_on_after(PROBE_LIMIT_S):
-                terminal_id = await self.create(command)
-                try:
-                    await self.inner.wait(terminal_id)
-                    return (await self.inner.output(terminal_id)).text.strip() == secret
-                finally:
-                    with anyio.move_on_after(1.0, shield=True):
-                        await self.release(terminal_id)
-        except PunieError:
-            pass
-        return False
+            held = await self._entered(f"{self._folders[terminal_id]}.json", terminal_id)
+            useless = held is False
+        finally:
+            if useless:
+                with anyio.move_on_after(1.0, shield=True), contextlib.suppress(ToldToModel):
+                    await self.release(terminal_id)
+        if useless:
+            raise self._not_held()
+        self._holds = held
+
+    async def _entered(self, file: str, terminal_id: str) -> bool | None:
+        """Whether the launcher marked the file; None where that cannot be known, or takes too long."""
+        with anyio.move_on_after(ENTRY_LIMIT_S), contextlib.suppress(ToldToModel, OSError):
+            for look in itertools.count():
+                ended = look >= QUIET_LOOKS and (await self.inner.output(terminal_id)).exit is not None
+                if (await anyio.Path(file).read_bytes()).endswith(b"\n"):
+                    return True
+                if ended:
+                    return False
+                await anyio.sleep(0.02 if look < QUIET_LOOKS else 0.25)
+        return None
+
+    def _not_held(self) -> BoxNotHeldError:
+        self._holds = False
+        return BoxNotHeldError()
