@@ -117,7 +117,7 @@ class DirectSession(EngineSession):
         """Do nothing: nothing is held."""
 
     async def _said(self, command: Callable[[ToolCatalog], str] | str | None, tools: ToolDoor, *, first: bool) -> str:
-        if callable(command):
+        if command is not None and not isinstance(command, str):
             return command(await tools.offered())
         if command is None:
             again = "" if first or not self._notice else f"{self._notice}\n\n"
