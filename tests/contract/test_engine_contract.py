@@ -24,7 +24,8 @@ from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Tur
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
-from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ModelEngine, ModelLibrary
+from punie.ports.engine import Engine, EngineSession, HistoryKeeper, ModelEngine
+from punie.ports.library import ModelLibrary
 from tests.contract.engine_benches import (
     BENCHES,
     NOTICE,

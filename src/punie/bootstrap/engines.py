@@ -24,7 +24,8 @@ from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.values.display import one_line
-from punie.ports.engine import Engine, ModelEngine, ModelLibrary
+from punie.ports.engine import Engine, ModelEngine
+from punie.ports.library import ModelLibrary
 
 HOW_TO_CHOOSE = "`punie setup model` in a terminal asks for a model and its key, and tries them"
 NOTICE = (

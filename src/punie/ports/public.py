@@ -5,11 +5,11 @@ from punie.ports.engine import Engine as Engine
 from punie.ports.engine import EngineSession as EngineSession
 from punie.ports.engine import EventSink as EventSink
 from punie.ports.engine import HistoryKeeper as HistoryKeeper
-from punie.ports.engine import LibraryTurn as LibraryTurn
 from punie.ports.engine import ModelEngine as ModelEngine
-from punie.ports.engine import ModelLibrary as ModelLibrary
 from punie.ports.engine import ToolDoor as ToolDoor
-from punie.ports.engine import Upkeep as Upkeep
+from punie.ports.library import LibraryTurn as LibraryTurn
+from punie.ports.library import ModelLibrary as ModelLibrary
+from punie.ports.library import Upkeep as Upkeep
 from punie.ports.permission import PermissionBroker as PermissionBroker
 from punie.ports.tools import CallProgress as CallProgress
 from punie.ports.tools import ToolExecutor as ToolExecutor

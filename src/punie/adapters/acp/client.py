@@ -291,11 +291,7 @@ class AcpElicitor(_ClientSide, Elicitor):
 
 
 def _form_answer(answer: FormAnswer) -> ElicitationAnswer:
-    match answer.action:
-        case ElicitationAction.ACCEPT:
-            given: object = decode(answer.content, object)
-            return ElicitationAnswer(ElicitationAction.ACCEPT, freeze_object({} if given is None else given))
-        case ElicitationAction.DECLINE:
-            return DECLINED
-        case _:
-            return CANCELLED
+    if answer.action != ElicitationAction.ACCEPT:
+        return DECLINED if answer.action == ElicitationAction.DECLINE else CANCELLED
+    given: object = decode(answer.content, object)
+    return ElicitationAnswer(ElicitationAction.ACCEPT, freeze_object({} if given is None else given))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from types import TracebackType
-from typing import Self, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskStatus
 from attrs import define, evolve, field
 
 from punie.adapters.language_server.answers import (
@@ -33,6 +32,7 @@ from punie.adapters.language_server.programs import COUNTING, find_server, is_ow
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.piped_process import PipedProcess
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.code import CodePlace, CodeServer, Relation, ServerProgram, Spot, TextChanges
 from punie.ports.workspace import PathGuard, Workspace
 
@@ -57,7 +57,7 @@ Talk: TypeAlias = Callable[[Sequence[str]], AbstractContextManager[PipedProcess]
 
 
 @define(eq=False)
-class LanguageServer(CodeServer):
+class LanguageServer(TaskOwner, CodeServer):
     """An async context manager, lives as long as the session; no program outlives it.
 
     `roots` are the session's directories with links followed, that of the project first. `reader` reads files as the
@@ -70,24 +70,10 @@ class LanguageServer(CodeServer):
     disk: Workspace
     talk: Talk
     log: logging.Logger
-    _tasks: TaskGroup | None = field(default=None, init=False)
     _live: Conversation | None = field(default=None, init=False)
     _program: ServerProgram | None = field(default=None, init=False)
     _uses: int = field(default=0, init=False)
     _alone: anyio.Lock = field(factory=anyio.Lock, init=False)
-
-    async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None:
-            tasks.cancel_scope.cancel()
-            await tasks.__aexit__(None, None, None)
 
     def program(self) -> ServerProgram | None:
         return self._program if self.running else find_server(self.roots[0], self.roots)

@@ -18,7 +18,8 @@ from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.json_value import array_in, object_in
-from punie.ports.engine import EngineSession, EventSink, H, HistoryKeeper, ModelEngine, ModelLibrary, ToolDoor
+from punie.ports.engine import EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor
+from punie.ports.library import H, ModelLibrary
 
 ASKED: Final = "Answer with the one word: ready"
 MOST_TOKENS: Final = 512

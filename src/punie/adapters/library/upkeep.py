@@ -38,7 +38,8 @@ from punie.domain.session.turn import StopReason, Turn, TurnLimits, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
-from punie.ports.engine import EventSink, H, ModelLibrary, ToolDoor, Upkeep
+from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.library import H, ModelLibrary, Upkeep
 
 USUAL_TOKENS: Final = 100_000
 """The size beyond which a conversation is too long where the context's length is not known."""

@@ -13,7 +13,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from punie.adapters.mcp.attempt import LinkError
-from punie.mechanics.jsonrpc.envelope import RequestId, without_surrogates
+from punie.mechanics.jsonrpc.encoding import without_surrogates
+from punie.mechanics.jsonrpc.envelope import RequestId
 from punie.mechanics.jsonrpc.lines import Oversized
 
 LINE_LIMIT_BYTES: Final = 16 * 1024 * 1024

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -22,6 +21,7 @@ from punie.adapters.mcp.calls import ProgressSteps, names_no_tool, to_result
 from punie.domain.servers.server import ClientTransport, ServerConfig, ServerListing, StdioTransport
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import JsonObject
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.machine import Clock
 from punie.ports.people import Elicitor
 from punie.ports.servers import ServerChannel, ServerUnavailableError, ToolServer, ToolServers
@@ -259,7 +259,7 @@ CLOSE_S = 6.0
 """The time that all connections have to end; then their tasks are cancelled, which kills their programs."""
 
 
-class McpServers(ToolServers):
+class McpServers(TaskOwner, ToolServers):
     """Servers that speak MCP; an async context manager, lives as long as the session.
 
     Nothing is started, and `mcp` is not loaded, before a server is asked for its tools. On leaving the context every
@@ -275,34 +275,18 @@ class McpServers(ToolServers):
         elicitor: Elicitor | None = None,
         channel: ServerChannel | None = None,
     ) -> None:
-        def made(config: ServerConfig, *, legacy: bool) -> McpServer:
-            return McpServer(config, legacy, self._tasks, clock, validator, elicitor, channel)
-
-        self._made = made
+        self._ports = (self._owners, clock, validator, elicitor, channel)
         self._servers: dict[str, McpServer] = {}
-        self._group: TaskGroup | None = None
 
-    async def __aenter__(self) -> Self:
-        self._group = anyio.create_task_group()
-        await self._group.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        group, self._group = self._group, None
-        if group is None:
-            return
-        group.cancel_scope.deadline = anyio.current_time() + CLOSE_S
+    async def _let_go(self, tasks: TaskGroup) -> None:
+        tasks.cancel_scope.deadline = anyio.current_time() + CLOSE_S
         for server in self._servers.values():
             server.stop()
-        # The group is left without the error, which it would wrap into a group of its own.
-        await group.__aexit__(None, None, None)
 
     def open(self, config: ServerConfig, *, legacy: bool = False) -> McpServer:
         """The server of that name; the configuration it was first opened with counts."""
         if config.name not in self._servers:
-            self._servers[config.name] = self._made(config, legacy=legacy)
+            self._servers[config.name] = McpServer(config, legacy, *self._ports)
         return self._servers[config.name]
 
     async def prepare(self) -> None:
@@ -310,7 +294,7 @@ class McpServers(ToolServers):
         with suppress(ImportError):
             await _loaded()
 
-    def _tasks(self) -> TaskGroup:
-        if self._group is None:
+    def _owners(self) -> TaskGroup:
+        if self._tasks is None:
             raise ServerUnavailableError("The session is closed, so no server can be reached. Open another session.")
-        return self._group
+        return self._tasks

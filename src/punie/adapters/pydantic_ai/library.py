@@ -34,7 +34,8 @@ from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.model.text import encodable
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, Usage
-from punie.ports.engine import EventSink, LibraryTurn, ModelLibrary, ToolDoor, Upkeep
+from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.library import LibraryTurn, ModelLibrary, Upkeep
 
 Answer: TypeAlias = str | None
 """A model may have nothing more to say once its tools are done."""

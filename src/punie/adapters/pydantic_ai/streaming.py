@@ -32,7 +32,8 @@ from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
 from punie.domain.session.events import TextDelta, ThoughtDelta
 from punie.domain.session.turn import StopReason, Usage
-from punie.ports.engine import EventSink, Upkeep
+from punie.ports.engine import EventSink
+from punie.ports.library import Upkeep
 
 
 class TurnStopped(Exception):  # noqa: N818 - an outcome, not an error

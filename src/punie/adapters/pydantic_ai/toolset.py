@@ -23,7 +23,8 @@ from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Image
 from punie.domain.values.json_value import thaw_object
-from punie.ports.engine import ToolDoor, Upkeep
+from punie.ports.engine import ToolDoor
+from punie.ports.library import Upkeep
 
 _WRITTEN = "written"
 

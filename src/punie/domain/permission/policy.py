@@ -50,7 +50,6 @@ HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 _EDITS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 
 _EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
-_CHANGING_KINDS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 """Sources that are believed about tools that only read: the user's own IDE, and packages that the user installed."""
 
@@ -106,7 +105,7 @@ class _Call:
 
     def _uses(self) -> Iterator[tuple[Location, bool, bool]]:
         """The places of the call, whether each is changed, and whether it has to be inside."""
-        roles, always = self.tool.roles, self.tool.kind in _CHANGING_KINDS
+        roles, always = self.tool.roles, self.tool.kind in _EDITS
         ours = self.tool.source is ToolSource.BUILT_IN or (self.tool.column is not None and not self.tool.profiled)
         named = iter(()) if ours else roles.located(self.arguments)
         for where in self.facts.locations:

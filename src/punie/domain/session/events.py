@@ -285,34 +285,13 @@ class TurnEnded:
 
 
 LastingEvent: TypeAlias = (
-    TextDelta
-    | ThoughtDelta
-    | ToolCallAnnounced
-    | ToolCallUpdated
-    | CallFinished
-    | PermissionAsked
-    | PermissionAnswered
-    | RequestBegun
-    | RequestEnded
-    | UsageChanged
-    | ContextUsed
-    | ModeChanged
-    | ModelChanged
-    | TitleChanged
-    | PlanChanged
-    | CompactionChanged
-    | HistoryForgotten
-    | TurnEnded
-)
+    TextDelta | ThoughtDelta | ToolCallAnnounced | ToolCallUpdated | CallFinished | PermissionAsked
+    | PermissionAnswered | RequestBegun | RequestEnded | UsageChanged | ContextUsed | ModeChanged
+    | ModelChanged | TitleChanged | PlanChanged | CompactionChanged | HistoryForgotten | TurnEnded
+)  # fmt: skip
 """The events that a session's log has as well."""
 
 SessionEvent: TypeAlias = (
-    LastingEvent
-    | PermissionSettled
-    | SecurityViolation
-    | CommandsChanged
-    | NoticeGiven
-    | CompactionDelta
-    | ToolsChanged
-    | ModelMenuChanged
-)
+    LastingEvent | PermissionSettled | SecurityViolation | CommandsChanged | NoticeGiven | CompactionDelta
+    | ToolsChanged | ModelMenuChanged
+)  # fmt: skip

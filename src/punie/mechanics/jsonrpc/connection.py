@@ -14,6 +14,7 @@ import anyio
 import anyio.lowlevel
 from msgspec import Raw
 
+from punie.mechanics.jsonrpc.batches import BatchAnswers, decode_batch
 from punie.mechanics.jsonrpc.envelope import (
     CANCEL_REQUEST,
     NULL_ID,
@@ -21,7 +22,6 @@ from punie.mechanics.jsonrpc.envelope import (
     Invalid,
     Notification,
     Request,
-    decode_batch,
     decode_line,
     encode_notification,
     encode_request,
@@ -30,7 +30,7 @@ from punie.mechanics.jsonrpc.envelope import (
 from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_REQUEST, ConnectionClosed, RpcError
 from punie.mechanics.jsonrpc.in_flight import Incoming, PendingCalls, Router
 from punie.mechanics.jsonrpc.lines import Oversized
-from punie.mechanics.jsonrpc.outbox import BatchAnswers, Outbox
+from punie.mechanics.jsonrpc.outbox import Outbox
 
 if TYPE_CHECKING:
     import logging

@@ -6,23 +6,19 @@ they were written, so that any integer or string comes back exactly. No error re
 
 from __future__ import annotations
 
-import codecs
 import re
-from functools import cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final
 
 import msgspec
 from msgspec import Raw
 
+from punie.mechanics.jsonrpc.batches import MAX_BATCH
+from punie.mechanics.jsonrpc.encoding import MENDED, is_utf8, mend_surrogates, odd_text, without_surrogates
 from punie.mechanics.jsonrpc.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 RequestId = str | int
 
 NULL_ID: Final = b"null"
-MAX_BATCH: Final = 1_000
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -31,12 +27,7 @@ _VERSION: Final = b'"2.0"'
 _BRACE: Final = ord("{")
 _QUOTE: Final = ord('"')
 _MAX_PARSED_DIGITS: Final = 600  # int() of more may be refused by the interpreter, and its cost is quadratic
-_SLICE_BYTES: Final = 2**20
-# Escaped backslashes and proper pairs are matched too, so that the group holds lone halves only.
-_LONE_SURROGATE: Final = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
-)
-_MENDED: Final = rb"\ufffd"
+_NO_MESSAGE: Final = f"a message is one JSON object, or in ACP v2 an array of 1 to {MAX_BATCH} of them"
 _ANSWER_HEAD: Final = re.compile(
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,\s*'
     rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"'
@@ -114,28 +105,14 @@ def decode_line(line: bytes | bytearray) -> Message | None:
         line = line[len(_BOM) :]
     try:
         envelope = _decode_envelope(line)
-        if not _is_utf8(line):
+        if not is_utf8(line):
             return _unparsable(line)
     except msgspec.ValidationError:
         return _not_an_object(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        mended = _replace_lone_surrogates(line)
+        mended = mend_surrogates(line)
         return _unparsable(line) if mended is None else _with_own_id(decode_line(mended), line)
     return _classify(envelope)
-
-
-def decode_batch(line: bytes | bytearray) -> Iterator[bytes]:
-    """The entries of a batch, undecoded; nothing for any other line, and for an array of none or over `MAX_BATCH`."""
-    if not _is_utf8(line):
-        return
-    try:
-        batch = _batch_decoder()(_replace_lone_surrogates(line) or line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    for entry in msgspec.structs.astuple(batch):
-        if not _present(entry):
-            return
-        yield bytes(entry)
 
 
 def peek_answered_id(head: bytes | bytearray) -> int | None:
@@ -196,14 +173,6 @@ def encode(value: object) -> bytes:
         text = _encode(without_surrogates(msgspec.to_builtins(value, enc_hook=_open_raw)))
     # Only a Raw made elsewhere can hold a newline, and valid JSON has it only between tokens.
     return text.replace(b"\n", b" ") if b"\n" in text else text
-
-
-@cache
-def _batch_decoder() -> Callable[[bytes | bytearray], msgspec.Struct]:
-    """Decodes an array of bounded length. A list would be made whole before its length was looked at."""
-    entries = [(f"entry_{place}", Raw, Raw()) for place in range(MAX_BATCH)]
-    kind = msgspec.defstruct("_Batch", entries, array_like=True, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(kind).decode
 
 
 def _classify(envelope: _Envelope) -> Message:
@@ -267,12 +236,12 @@ def _not_an_object(line: bytes | bytearray) -> Invalid:
     """A line that starts with another type than an object, and may be no JSON at all."""
     try:
         _check_json(line)
-        valid = _is_utf8(line)
+        valid = is_utf8(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         valid = False
     if not valid:
         return _unparsable(line)
-    return Invalid(INVALID_REQUEST, f"a message is one JSON object, or in ACP v2 an array of 1 to {MAX_BATCH} of them")
+    return Invalid(INVALID_REQUEST, _NO_MESSAGE)
 
 
 def _unparsable(line: bytes | bytearray) -> Invalid:
@@ -304,75 +273,23 @@ def _text(raw: Raw) -> str | None:
         return None
 
 
-def _is_utf8(line: bytes | bytearray) -> bool:
-    """Whether a line is UTF-8, which the decoder does not check in raw values. Long lines are checked in slices."""
-    if line.isascii():
-        return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(line)
-    try:
-        for start in range(0, len(view), _SLICE_BYTES):
-            decoder.decode(view[start : start + _SLICE_BYTES])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _replace_lone_surrogates(line: bytes | bytearray) -> bytes | None:
-    r"""The line with each lone `\ud8xx` escape made `\ufffd`; None when it has none.
-
-    JavaScript clients write such escapes for text cut in the middle of a character; the grammar allows them, the
-    decoder does not, and an answer refused for it would leave its request waiting.
-    """
-    if b"\\ud" not in line and b"\\uD" not in line:
-        return None
-    mended = _LONE_SURROGATE.sub(lambda match: _MENDED if match.group(1) else match.group(), line)
-    return mended if mended != line else None
-
-
 def _with_own_id(message: Message | None, line: bytes | bytearray) -> Message | None:
     """The message with the id as `line` has it, where mending the line changed the id too.
 
     No text can hold the value of such an id, so `Request.id` and the request to cancel it have its JSON text instead.
     """
     match message:
-        case Request(echo=echo) if _MENDED in echo and (own := _written(line, "id")):
+        case Request(echo=echo) if MENDED in echo and (own := odd_text(line, "id")):
             return Request(own, own.encode(), message.method, message.params)
-        case Invalid(echo=bytes() as echo) if _MENDED in echo and (own := _written(line, "id")):
+        case Invalid(echo=bytes() as echo) if MENDED in echo and (own := odd_text(line, "id")):
             return Invalid(message.code, message.reason, own.encode(), message.answers)
-        case Notification(method="$/cancel_request") if own := _written(line, "params", "requestId"):
+        case Notification(method="$/cancel_request") if own := odd_text(line, "params", "requestId"):
             return Notification(message.method, Raw(encode({"requestId": own})))
         case _:
             return message
-
-
-def _written(line: bytes | bytearray, *keys: str) -> str | None:
-    """The JSON text of a string in the line that has half a pair, all in ASCII; None for anything else."""
-    import json  # takes lone surrogates; few connections ever need it
-
-    try:
-        value = json.loads(line)
-        for key in keys:
-            value = value[key]
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
-    return json.dumps(value) if isinstance(value, str) and without_surrogates(value) != value else None
 
 
 def _open_raw(value: object) -> object:
     if isinstance(value, Raw):
         return _decode_any(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")
-
-
-def without_surrogates(value: object) -> object:
-    """A JSON value whose texts have U+FFFD in place of each lone surrogate."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        items = cast("dict[object, object]", value).items()
-        return {without_surrogates(key): without_surrogates(item) for key, item in items}
-    if isinstance(value, list | tuple):
-        return [without_surrogates(item) for item in cast("list[object]", value)]
-    return value

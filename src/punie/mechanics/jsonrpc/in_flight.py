@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from punie.mechanics.jsonrpc.outbox import BatchAnswers, Outbox
+    from punie.mechanics.jsonrpc.batches import BatchAnswers
+    from punie.mechanics.jsonrpc.outbox import Outbox
 
 
 _MAX_IN_FLIGHT: Final = 1024

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 _BATCH_BYTES: Final = 2**20
 _BREATHE_BYTES: Final = 64 * 2**10
 _ANSWER_FLOOD_FACTOR: Final = 8
-_HELD_BYTES: Final = 2**20
 
 
 class Outbox:
@@ -129,38 +128,3 @@ class Outbox:
         if self._room is not None:
             self._room.set()
             self._room = None
-
-
-class BatchAnswers:
-    """The answers to one batch, put as one array with the last of them (JSON-RPC 2.0, section 6).
-
-    Lives until then. `owed` counts the requests in flight, and the batch itself until all its entries were taken. Where
-    the answers that are held for all batches of the peer exceed 1 MiB, those of this batch go out before the last, so
-    that a request without an end costs bounded memory.
-    """
-
-    def __init__(self, outbox: Outbox) -> None:
-        self._outbox = outbox
-        self._answers: list[bytes] = []
-        self._bytes = 0
-        self.owed = 1
-
-    def put(self, line: bytes) -> None:
-        """Hold one answer, a whole line with its newline."""
-        self._answers.append(line[:-1])
-        self._bytes += len(line)
-        self._outbox.held_bytes += len(line)
-        if self._outbox.held_bytes > _HELD_BYTES:
-            self._send()
-
-    def settle(self) -> None:
-        """One of those that were owed is done; nothing is put where the batch wanted no answer."""
-        self.owed -= 1
-        if not self.owed:
-            self._send()
-
-    def _send(self) -> None:
-        if self._answers:
-            self._outbox.put(b"[%b]\n" % b",".join(self._answers), answer=True)
-            self._outbox.held_bytes -= self._bytes
-            self._answers, self._bytes = [], 0

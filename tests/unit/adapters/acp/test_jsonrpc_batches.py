@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from punie.mechanics.jsonrpc.batches import MAX_BATCH
 from punie.mechanics.jsonrpc.connection import Connection
-from punie.mechanics.jsonrpc.envelope import MAX_BATCH
 from punie.mechanics.jsonrpc.errors import INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, REQUEST_CANCELLED
 from tests.fakes.line_transport import FakeLineTransport
 from tests.fakes.router import FakeRouter

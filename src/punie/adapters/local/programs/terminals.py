@@ -6,8 +6,6 @@ import os
 import secrets
 import signal
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 import anyio
 import anyio.lowlevel
@@ -23,6 +21,7 @@ from punie.adapters.local.programs.processes import ChildProcess, start_process
 from punie.adapters.local.programs.spool import Spool
 from punie.domain.errors import ToolFailedError, UnknownTerminalError, UnsupportedHereError
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.workspace import Terminals
 
 MARK = "_PUNIE_TERMINALS"
@@ -48,7 +47,7 @@ class _Terminal:
     status: ExitStatus | None = None
 
 
-class LocalTerminals(Terminals):
+class LocalTerminals(TaskOwner, Terminals):
     """Programs on this machine and their output; an async context manager, lives as long as the session.
 
     Ids are `term-0`, `term-1`, ... and never used twice. A program has no input, an environment from an allow-list
@@ -68,27 +67,14 @@ class LocalTerminals(Terminals):
         self._running: set[_Terminal] = set()
         self._next_id = 0
         self._mark = secrets.token_hex(16)
-        self._tasks: TaskGroup | None = None
 
-    async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        tasks, self._tasks = self._tasks, None
-        if tasks is None:
-            return
+    async def _let_go(self, tasks: TaskGroup) -> None:
         try:
             with anyio.CancelScope(shield=True):
                 await self._end_all()
         finally:
-            # The task group gets no error, which it would wrap into a group: there is nothing left to cancel.
             for terminal in self._running:
                 terminal.attention.cancel()  # it hangs in the kernel and cannot be killed
-            await tasks.__aexit__(None, None, None)
 
     @property
     def shown_by_client(self) -> bool:

@@ -1,0 +1,172 @@
+"""A model in the library that runs it, and the engine's part of a turn there."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+from punie.domain.errors import EngineError
+from punie.domain.model.compaction import Piece
+from punie.domain.model.provider import Effort, ModelPlace
+from punie.domain.session.transcript import Transcript
+from punie.domain.session.turn import StopReason, Turn, Usage
+from punie.ports.engine import EventSink, ToolDoor
+
+H = TypeVar("H")
+H_co = TypeVar("H_co", covariant=True)
+"""The history of a conversation in the form of the library that holds it; a value that is never changed."""
+
+
+@runtime_checkable
+class Upkeep(Protocol[H]):
+    """The engine's part of a turn that a library runs: totals of usage, and a history that fits the model's context.
+
+    `shorter` is the latest history that the engine has made shorter in this turn; None where none was too long.
+    """
+
+    shorter: H | None
+
+    @abstractmethod
+    async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
+        """Add what one request used, and tell the listener the totals and how full the context is, where that is known.
+
+        Called after each answer.
+        """
+        ...
+
+    @abstractmethod
+    async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
+        """Note how the request that is made now begins; digests are made of it, and nothing is kept.
+
+        `tools` are the definitions sent, by name in their order; `history` has each message in any form that changes
+        with what is sent of it.
+        """
+        ...
+
+    @abstractmethod
+    async def where_needed(self, history: H) -> H | None:
+        """A shorter history for the next request; None where this one fits, or cannot be made shorter.
+
+        Called before each request, with all that the turn has added.
+        """
+        ...
+
+    @abstractmethod
+    async def where_refused(self, history: H) -> H | None:
+        """A shorter history for a request that the provider found too long; None where there is none."""
+        ...
+
+
+@runtime_checkable
+class LibraryTurn(Protocol[H_co]):
+    """One turn in a library; lives as long as it."""
+
+    @abstractmethod
+    async def work(self) -> StopReason:
+        """Ask the model and make its calls until it is done. Raises one of the library's `failures`."""
+        ...
+
+    @abstractmethod
+    def left(self, *, refused: bool) -> H_co:
+        """The history once `work` is over, however it ended: valid for a next request, every call with a result.
+
+        An answer that was broken off is part of it as far as it was said. Where the provider `refused` the prompt
+        before anything came of it, it is not: it would be refused again with every prompt that follows.
+        """
+        ...
+
+
+@runtime_checkable
+class ModelLibrary(Protocol[H]):
+    """One model, set up in the library that runs it; lives as long as its engine, or until it is reached otherwise.
+
+    `LibraryEngine` is the engine around it: opening, memory, compaction, new credentials and the ends of turns are the
+    same for every library.
+
+    `place` is where the model is, for messages. `client` is that of the model's provider; one with `models.list()`, as
+    OpenAI's has it, is asked for its models. `efforts` are the thinking levels that the model can be given. `failures`
+    are the library's exceptions for a request that failed, none of which is a bug.
+    """
+
+    place: ModelPlace
+    client: object
+    efforts: tuple[Effort, ...]
+    failures: tuple[type[Exception], ...]
+
+    @abstractmethod
+    def explained(self, failure: Exception) -> EngineError:
+        """One of `failures` for people. A request that was too long for the model has the kind `context`."""
+        ...
+
+    @abstractmethod
+    async def enter(self) -> None:
+        """Take charge of connections, before the first request. Idempotent."""
+        ...
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close the connections. Idempotent."""
+        ...
+
+    @abstractmethod
+    def decode(self, snapshot: bytes | None, since: Transcript) -> H:
+        """The history of a snapshot, if there is one, and of what happened after it.
+
+        Raises `UnreadableSnapshotError`.
+        """
+        ...
+
+    @abstractmethod
+    def encode(self, history: H) -> bytes:
+        """A snapshot of a history, also of one whose turn still runs."""
+        ...
+
+    @abstractmethod
+    def begin(self, history: H, turn: Turn, *, tools: ToolDoor, events: EventSink, upkeep: Upkeep[H]) -> LibraryTurn[H]:
+        """A turn that goes on from the history; nothing is asked before its `work`."""
+        ...
+
+    @abstractmethod
+    async def ask(
+        self, question: str, *, instructions: str, max_tokens: int, say: Callable[[str], Awaitable[None]]
+    ) -> tuple[str, Usage]:
+        """One request without history and tools: the text of the answer, which may be empty, and what it used.
+
+        `say` takes each piece of the text as it comes. Raises one of `failures`.
+        """
+        ...
+
+    @abstractmethod
+    def tokens(self, history: H) -> int:
+        """How much of the context it takes: as the provider counted with the last answer, the rest by its length."""
+        ...
+
+    @abstractmethod
+    def pieces(self, history: H) -> Sequence[Piece]:
+        """The parts between which it may be cut, in order."""
+        ...
+
+    @abstractmethod
+    def with_results_away(self, history: H, before: int) -> H:
+        """The history with each result in its pieces before `before` as `put_away` leaves it, and nothing else changed.
+
+        The provider's count of what was sent is no longer that of this history.
+        """
+        ...
+
+    @abstractmethod
+    def before(self, history: H, first: int) -> H | None:
+        """The history up to its piece `first`, as it was once sent; None for a model that cannot be asked with it.
+
+        A model that is held to answers of one form can write no summary as the next answer of its conversation.
+        """
+        ...
+
+    @abstractmethod
+    def shortened(self, history: H, first: int, prompt: int | None, summary: str) -> H:
+        """The history with a summary in the place of its pieces before `first`, save the piece `prompt`, which stays.
+
+        `prompt` is None, or a piece before `first`.
+        """
+        ...
