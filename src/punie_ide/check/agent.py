@@ -61,6 +61,14 @@ CHECKS: Mapping[str, Check] = {
 WITH_PERSON = frozenset({"permission_options", "diffs", "unsaved_buffer", "tools_changed"})
 
 
+_INITIALIZED: dict[str, object] = {
+    "protocolVersion": 1,
+    "agentCapabilities": {"_meta": {EXTENSION: {"discoverTools": {"version": 1, "minor": 1}}}},
+    "agentInfo": {"name": "punie-ide-check", "title": "Punie's check of IDEs", "version": __version__},
+    "authMethods": [],
+}
+
+
 @define(eq=False)
 class CheckAgent(Router):
     """The agent of one connection, which ends with it. `save` gets the report of each prompt."""
@@ -92,9 +100,9 @@ class CheckAgent(Router):
         match method:
             case "initialize":
                 self._declared = body
-                return self._initialized()
+                return _at_once(_INITIALIZED)
             case "authenticate" | "session/close":
-                return _empty()
+                return _at_once({})
             case "session/new":
                 return self._open(body)
             case "session/prompt":
@@ -126,14 +134,6 @@ class CheckAgent(Router):
         )
 
     # -- requests --------------------------------------------------------------------------------------------------
-
-    async def _initialized(self) -> object:
-        return {
-            "protocolVersion": 1,
-            "agentCapabilities": {"_meta": {EXTENSION: {"discoverTools": {"version": 1, "minor": 1}}}},
-            "agentInfo": {"name": "punie-ide-check", "title": "Punie's check of IDEs", "version": __version__},
-            "authMethods": [],
-        }
 
     async def _open(self, body: dict[str, Any]) -> object:
         if self._declared is None:
@@ -199,8 +199,8 @@ class CheckAgent(Router):
         await client.say(f"\n{end} {again}\n\n```json\n{shown}\n```\n")
 
 
-async def _empty() -> object:
-    return {}
+async def _at_once(answer: object) -> object:
+    return answer
 
 
 def _words(prompt: Any) -> set[str]:

@@ -11,9 +11,8 @@ from punie.mechanics.jsonrpc.errors import REQUEST_CANCELLED, RpcError
 from punie_ide.check.declared import example_of, looks_only
 from punie_ide.check.peer import Client, is_absolute, items, members, word
 from punie_ide.check.report import CheckStopped, Findings
-from punie_ide.router import CALL, DISCOVER
+from punie_ide.router import CALL, DISCOVER, PREVIEW
 
-PREVIEW = "_punie.dev/preview_tool"
 MAX_CALLED = 20
 SLOW_MS = 1_000
 BEGIN_S = 0.2
@@ -93,84 +92,76 @@ async def results(client: Client, found: Findings) -> None:
         found.skip("no tool could be called (see calls).")
         return
     for entry, result in client.results:
-        for problem in _form_problems(client, entry, result):
-            found.require(False, f"{entry['name']}: {problem}")
+        _look_at_result(client, entry, members(result), found.about(entry["name"]))
     found.note(f"{len(client.results)} results.")
 
 
-def _form_problems(client: Client, entry: dict[str, Any], result: Any) -> list[str]:
-    wrong, answer = Findings("form"), members(result)
-    if not wrong.require(
-        isinstance(result, dict) and isinstance(answer.get("content"), list),
-        "its result needs `content`, a list of content blocks.",
-    ):
-        return wrong.faults
-    wrong.require(isinstance(answer.get("isError", False), bool), "isError has to be true or false.")
-    for block in items(answer["content"]):
-        wrong.faults.extend(_block_problems(client, members(block)))
-    structured = answer.get("structuredContent")
-    wrong.require(structured is None or isinstance(structured, dict), "structuredContent has to be an object.")
-    filled = bool(items(answer["content"])) or bool(members(structured))
-    wrong.require(filled, "its result is empty. Say in a text what was done or found.")
+def _look_at_result(client: Client, entry: dict[str, Any], answer: dict[str, Any], found: Findings) -> None:
+    content, structured = answer.get("content"), answer.get("structuredContent")
+    if not found.require(isinstance(content, list), "its result needs `content`, a list of content blocks."):
+        return
+    found.require(isinstance(answer.get("isError", False), bool), "isError has to be true or false.")
+    for block in map(members, items(content)):
+        _look_at_block(client, block, found)
+    found.require(structured is None or isinstance(structured, dict), "structuredContent has to be an object.")
+    found.require(content or members(structured), "its result is empty. Say in a text what was done or found.")
     schema = entry.get("outputSchema")
     if isinstance(schema, dict) and not answer.get("isError"):
-        wrong.faults.extend(_output_problems(client, members(schema), structured))
-    wrong.faults.extend(_location_problems(client, answer))
-    return wrong.faults
+        _look_at_output(client, members(schema), structured, found)
+    _look_at_locations(client, answer, found)
 
 
-def _block_problems(client: Client, block: dict[str, Any]) -> list[str]:
+def _look_at_block(client: Client, block: dict[str, Any], found: Findings) -> None:
     kind = word(block.get("type"))
-    if kind == "diff" and client.minor < 1:
-        return ['a diff in a result needs "minor": 1 in the declaration of discoverTools.']
     if kind == "resource":
         inner = members(block.get("resource"))
-        good = isinstance(inner.get("uri"), str) and (
-            isinstance(inner.get("text"), str) != isinstance(inner.get("blob"), str)
-        )
-        return [] if good else ["a resource needs `uri`, and `text` or `blob`."]
-    if kind not in _TEXT_FIELDS:
+        has_one = isinstance(inner.get("text"), str) != isinstance(inner.get("blob"), str)
+        good = isinstance(inner.get("uri"), str) and has_one
+        found.require(good, "a resource needs `uri`, and `text` or `blob`.")
+    elif kind not in _TEXT_FIELDS:
         shown = one_line(kind, 30)
-        return [f"a content block of type {shown!r} is none of text, image, resource_link, resource and diff."]
-    missing = [name for name in _TEXT_FIELDS[kind] if not isinstance(block.get(name), str)]
-    faults = [f"a block of type {kind} needs the text `{name}`." for name in missing]
-    if kind == "diff":
-        faults += _change_problems(block)
-    return faults
+        found.require(
+            False, f"a content block of type {shown!r} is none of text, image, resource_link, resource and diff."
+        )
+    elif kind != "diff" or found.require(
+        client.minor >= 1, 'a diff in a result needs "minor": 1 in the declaration of discoverTools.'
+    ):
+        for name in _TEXT_FIELDS[kind]:
+            found.require(isinstance(block.get(name), str), f"a block of type {kind} needs the text `{name}`.")
+        if kind == "diff":
+            _look_at_change(block, found)
 
 
-def _change_problems(change: dict[str, Any]) -> list[str]:
-    wrong = Findings("diff")
-    wrong.require(is_absolute(change.get("path")), "the path of a diff has to be absolute.")
+def _look_at_change(change: dict[str, Any], found: Findings) -> None:
+    found.require(is_absolute(change.get("path")), "the path of a diff has to be absolute.")
     texts = isinstance(change.get("newText"), str) and isinstance(change.get("oldText"), (str, type(None)))
-    wrong.require(texts, "a diff needs `newText`, and `oldText` as a text or null.")
-    wrong.require(change.get("newText") != change.get("oldText"), "a diff has to change something.")
-    return wrong.faults
+    found.require(texts, "a diff needs `newText`, and `oldText` as a text or null.")
+    found.require(change.get("newText") != change.get("oldText"), "a diff has to change something.")
 
 
-def _location_problems(client: Client, answer: dict[str, Any]) -> list[str]:
+def _look_at_locations(client: Client, answer: dict[str, Any], found: Findings) -> None:
     if "locations" not in answer:
-        return []
-    wrong = Findings("locations")
-    wrong.require(client.minor >= 1, 'locations in a result need "minor": 1 in the declaration of discoverTools.')
-    wrong.require(isinstance(answer["locations"], list), "`locations` has to be a list.")
+        return
+    found.require(client.minor >= 1, 'locations in a result need "minor": 1 in the declaration of discoverTools.')
+    found.require(isinstance(answer["locations"], list), "`locations` has to be a list.")
     for place in map(members, items(answer["locations"])):
         line = place.get("line")
-        wrong.require(is_absolute(place.get("path")), "the path of a location has to be absolute.")
-        wrong.require(line is None or (type(line) is int and line >= 1), "the line of a location counts from 1.")
-    return wrong.faults
+        found.require(is_absolute(place.get("path")), "the path of a location has to be absolute.")
+        found.require(line is None or (type(line) is int and line >= 1), "the line of a location counts from 1.")
 
 
-def _output_problems(client: Client, schema: dict[str, Any], structured: Any) -> list[str]:
-    if not isinstance(structured, dict):
-        return ["its outputSchema promises structuredContent, which is missing."]
+def _look_at_output(client: Client, schema: dict[str, Any], structured: Any, found: Findings) -> None:
+    if not found.require(
+        isinstance(structured, dict), "its outputSchema promises structuredContent, which is missing."
+    ):
+        return
     try:
-        promised, given = freeze_object(schema), freeze_object(members(structured))
+        promised, given = freeze_object(schema), freeze_object(structured)
         problem = client.schemas.schema_problem(promised)
         wrong = (problem,) if problem else client.schemas.problems(promised, given)
     except NotJsonError as error:
         wrong = (str(error),)
-    return [f"structuredContent does not fit its outputSchema: {'; '.join(wrong)}."] if wrong else []
+    found.require(not wrong, f"structuredContent does not fit its outputSchema: {'; '.join(wrong)}.")
 
 
 async def cancel(client: Client, found: Findings) -> None:
@@ -215,39 +206,30 @@ async def previews(client: Client, found: Findings) -> None:
         return
     told = 0
     for entry in offered[:MAX_CALLED]:
-        arguments = example_of(entry)
+        arguments, name = example_of(entry), entry.get("name")
         if arguments is None:
-            found.note(f"{entry.get('name')} was not previewed: it has no example.")
+            found.note(f"{name} was not previewed: it has no example.")
             continue
-        params = {"toolCallId": "previewed", "name": entry.get("name"), "arguments": arguments}
+        params, about = {"toolCallId": "previewed", "name": name, "arguments": arguments}, found.about(name)
         try:
             first, second = [await client.ask_object(PREVIEW, **params) for _ in range(2)]
         except RpcError as error:
-            found.require(False, f"{entry.get('name')}: its preview was answered with error {error.code}.")
+            about.require(False, f"its preview was answered with error {error.code}.")
             continue
-        found.require(first == second, f"{entry.get('name')}: a second preview differs. A preview changes nothing.")
-        for problem in await _preview_problems(client, first):
-            found.require(False, f"{entry.get('name')}: {problem}")
+        about.require(first == second, "a second preview differs. A preview changes nothing.")
+        await _look_at_preview(client, first, about)
         told += 1
     found.note(f"{told} previews.")
 
 
-async def _preview_problems(client: Client, preview: dict[str, Any]) -> list[str]:
-    wrong = Findings("preview")
-    wrong.require(any(key in preview for key in ("diff", "locations", "text")), "its preview shows nothing.")
-    wrong.require(isinstance(preview.get("text", ""), str), "the `text` of its preview has to be a text.")
-    wrong.require(isinstance(preview.get("diff", []), list), "the `diff` of its preview has to be a list.")
-    wrong.faults.extend(_location_problems(client, preview))
+async def _look_at_preview(client: Client, preview: dict[str, Any], found: Findings) -> None:
+    found.require(any(key in preview for key in ("diff", "locations", "text")), "its preview shows nothing.")
+    found.require(isinstance(preview.get("text", ""), str), "the `text` of its preview has to be a text.")
+    found.require(isinstance(preview.get("diff", []), list), "the `diff` of its preview has to be a list.")
+    _look_at_locations(client, preview, found)
     for change in map(members, items(preview.get("diff"))):
-        wrong.faults.extend(_change_problems(change))
-        if (
-            client.has("fs", "readTextFile")
-            and isinstance(change.get("oldText"), str)
-            and is_absolute(change.get("path"))
-        ):
-            now = await client.ask_object("fs/read_text_file", path=change["path"])
-            wrong.require(
-                now.get("content") == change["oldText"],
-                "the oldText of its preview is not the text of the file, unsaved edits included.",
-            )
-    return wrong.faults
+        _look_at_change(change, found)
+        path, old = change.get("path"), change.get("oldText")
+        if client.has("fs", "readTextFile") and isinstance(old, str) and is_absolute(path):
+            now = (await client.ask_object("fs/read_text_file", path=path)).get("content")
+            found.require(now == old, "the oldText of its preview is not the text of the file, unsaved edits included.")

@@ -12,32 +12,18 @@ from punie.mechanics.jsonrpc.errors import RpcError
 from punie_ide.check.peer import EXTENSION, Client, is_absolute, items, members, word
 from punie_ide.check.report import CheckStopped, Findings
 from punie_ide.router import DISCOVER
+from shellsight.arguments.roles import Role
 
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
-ROLES = frozenset(
-    {
-        "path:look",
-        "path:read",
-        "path:below",
-        "path:write",
-        "path:delete",
-        "path:create",
-        "command",
-        "argv",
-        "cwd",
-        "content",
-        "old_text",
-        "new_text",
-        "patch",
-        "line",
-        "url",
-        "query",
-    }
-)
 _TEXTS = ("description", "title")
 _FLAGS = ("requiresPermission", "requires_permission", "requiresConfirmation", "preview", "deprecated", "experimental")
 _LISTS = ("categories", "tags", "examples", "platforms")
+_OBJECTS = ("annotations", "outputSchema")
+_TYPES: dict[str, type] = {key: kind for keys, kind in (
+    (_TEXTS, str), (_FLAGS, bool), (_LISTS, list), (_OBJECTS, dict),
+) for key in keys}  # fmt: skip
+_ROLES = frozenset(Role) - {Role.PLAIN}
 
 
 async def handshake(client: Client, found: Findings) -> None:
@@ -92,27 +78,26 @@ async def session(client: Client, found: Findings) -> None:
 async def read_catalogue(client: Client) -> tuple[list[Any], list[str]]:
     """All pages of the catalogue, as far as they can be read, and the faults of the pages."""
     entries: list[Any] = []
-    faults = Findings("pages")
-    cursors: set[str] = set()
-    limit = client.patience.discovery_s
+    pages, limit = Findings("pages"), client.patience.discovery_s
     with anyio.move_on_after(limit) as scope:
         try:
-            await _pages(client, faults, entries, cursors)
+            await _pages(client, pages, entries)
         except RpcError as error:
-            faults.faults.append(f"{DISCOVER} was answered with error {error.code}: {one_line(error.message, 100)}.")
+            pages.require(False, f"{DISCOVER} was answered with error {error.code}: {one_line(error.message, 100)}.")
         except CheckStopped as stopped:
-            faults.faults.append(str(stopped))
-    if scope.cancelled_caught:
-        faults.faults.append(
-            f"The catalogue took longer than {limit:g} s. Answer at once, and tell of tools that come "
-            "later with _punie.dev/tools_changed."
-        )
-    return entries[:MAX_TOOLS], faults.faults
+            pages.require(False, str(stopped))
+    pages.require(
+        not scope.cancelled_caught,
+        f"The catalogue took longer than {limit:g} s. Answer at once, and tell of tools that come "
+        "later with _punie.dev/tools_changed.",
+    )
+    return entries[:MAX_TOOLS], pages.faults
 
 
-async def _pages(client: Client, found: Findings, entries: list[Any], cursors: set[str]) -> None:
+async def _pages(client: Client, found: Findings, entries: list[Any]) -> None:
+    cursors: set[str] = set()
     cursor: dict[str, str] = {}
-    while True:
+    for _ in range(MAX_PAGES):
         page = await client.ask_object(DISCOVER, cwd=client.cwd, **cursor)
         found.require(isinstance(page.get("tools"), list), "An answer to discovery needs `tools`, a list.")
         found.require(isinstance(page.get("extends", False), bool), "`extends` has to be true or false.")
@@ -128,11 +113,7 @@ async def _pages(client: Client, found: Findings, entries: list[Any], cursors: s
             return
         cursors.add(following)
         cursor = {"cursor": following}
-        if not found.require(
-            len(cursors) < MAX_PAGES,
-            f"The catalogue goes beyond {MAX_PAGES} pages; the rest is never read.",
-        ):
-            return
+    found.require(False, f"The catalogue goes beyond {MAX_PAGES} pages; the rest is never read.")
 
 
 async def discovery(client: Client, found: Findings) -> None:
@@ -168,76 +149,53 @@ async def schemas(client: Client, found: Findings) -> None:
         return
     names: set[str] = set()
     for position, raw in enumerate(client.entries[:MAX_TOOLS]):
-        entry = members(raw)
-        name = entry.get("name")
-        shown = one_line(name, 64) if isinstance(name, str) and name else f"Entry {position}"
-        for problem in _problems(client, raw):
-            found.require(False, f"{shown}: {problem}")
-        found.require(
-            word(name) not in names, f"{shown}: an earlier entry has the same name; this one is never offered."
-        )
+        name = members(raw).get("name")
+        about = found.about(one_line(name, 64) if isinstance(name, str) and name else f"Entry {position}")
+        if about.require(isinstance(raw, dict), "it is not an object."):
+            _look_at_entry(client, members(raw), about)
+        about.require(word(name) not in names, "an earlier entry has the same name; this one is never offered.")
         names |= {name} if isinstance(name, str) else set()
     found.note(f"{len(names)} entries can be used.")
 
 
-def _problems(client: Client, raw: Any) -> list[str]:
-    """The faults of one entry."""
-    if not isinstance(raw, dict):
-        return ["it is not an object."]
-    entry, wrong = members(raw), Findings("entry")
-    name = entry.get("name")
+def _look_at_entry(client: Client, entry: dict[str, Any], found: Findings) -> None:
+    name, described = entry.get("name"), entry.get("description")
     good = isinstance(name, str) and NAME_PATTERN.fullmatch(name) and "__" not in name
-    wrong.require(good, "its name has to be 1 to 64 of A-Z a-z 0-9 _ - without two underscores in a row.")
+    found.require(good, "its name has to be 1 to 64 of A-Z a-z 0-9 _ - without two underscores in a row.")
     kinds = [kind.value for kind in ToolKind]
-    wrong.require(entry.get("kind", "other") in kinds, f"its kind is none of {', '.join(kinds)}.")
-    wrong.require(
-        isinstance(entry.get("description"), str) and entry["description"].strip(),
-        "it needs a description, whose first sentence is all that a model may see.",
-    )
-    for key, kind in {
-        **dict.fromkeys(_TEXTS, str),
-        **dict.fromkeys(_FLAGS, bool),
-        **dict.fromkeys(_LISTS, list),
-        "annotations": dict,
-        "outputSchema": dict,
-    }.items():
-        wrong.require(entry.get(key) is None or isinstance(entry[key], kind), f"its {key} has the wrong type.")
-    wrong.require(
-        not entry.get("preview") or client.minor >= 1,
-        'it offers a preview, but the client does not declare "minor": 1.',
-    )
+    found.require(entry.get("kind", "other") in kinds, f"its kind is none of {', '.join(kinds)}.")
+    said = isinstance(described, str) and described.strip()
+    found.require(said, "it needs a description, whose first sentence is all that a model may see.")
+    for key, kind in _TYPES.items():
+        found.require(entry.get(key) is None or isinstance(entry[key], kind), f"its {key} has the wrong type.")
+    previewed = not entry.get("preview") or client.minor >= 1
+    found.require(previewed, 'it offers a preview, but the client does not declare "minor": 1.')
     schema = input_schema(entry)
-    if not isinstance(schema, dict):
-        return [*wrong.faults, "its inputSchema is not an object."]
-    return [*wrong.faults, *_schema_problems(client, entry, members(schema))]
+    if found.require(isinstance(schema, dict), "its inputSchema is not an object."):
+        _look_at_schema(client, entry, members(schema), found)
 
 
-def _schema_problems(client: Client, entry: dict[str, Any], schema: dict[str, Any]) -> list[str]:
-    if schema.get("type", "object") != "object":
-        return ['its inputSchema has to describe an object ("type": "object").']
-    wrong = Findings("schema")
+def _look_at_schema(client: Client, entry: dict[str, Any], schema: dict[str, Any], found: Findings) -> None:
+    is_object = schema.get("type", "object") == "object"
+    if not found.require(is_object, 'its inputSchema has to describe an object ("type": "object").'):
+        return
     try:
         problem = client.schemas.schema_problem(freeze_object(schema))
-        if not wrong.require(problem is None, f"its inputSchema cannot be used: {problem}."):
-            return wrong.faults
+        if not found.require(problem is None, f"its inputSchema cannot be used: {problem}."):
+            return
         for example in examples(entry):
             problems = client.schemas.problems(freeze_object(schema), freeze_object(example))
-            wrong.require(not problems, f"its example does not fit its inputSchema: {'; '.join(problems)}.")
+            found.require(not problems, f"its example does not fit its inputSchema: {'; '.join(problems)}.")
     except NotJsonError as error:
-        wrong.faults.append(f"its inputSchema cannot be used: {error}.")
+        found.require(False, f"its inputSchema cannot be used: {error}.")
     properties = members(schema.get("properties"))
     unknown = set(map(str, items(schema.get("required")))) - set(properties)
-    wrong.require(
-        not unknown or "properties" not in schema,
-        f"it requires {', '.join(sorted(unknown))}, which its properties do not have.",
-    )
+    known = not unknown or "properties" not in schema
+    found.require(known, f"it requires {', '.join(sorted(unknown))}, which its properties do not have.")
     for name, described in properties.items():
         role = members(described).get("x-punie-role")
-        wrong.require(
-            role is None or word(role) in ROLES,
-            f"the role {one_line(str(role), 30)!r} of {one_line(name, 40)} is unknown.",
-        )
-    return wrong.faults
+        shown = f"the role {one_line(str(role), 30)!r} of {one_line(name, 40)}"
+        found.require(role is None or word(role) in _ROLES, f"{shown} is unknown.")
 
 
 def input_schema(entry: dict[str, Any]) -> Any:

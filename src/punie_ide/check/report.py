@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.api import one_line
 
@@ -21,12 +21,16 @@ class CheckStopped(Exception):  # noqa: N818 - an end of the check, whose reason
 
 @define
 class Findings:
-    """The findings of one check; lives as long as the report. Without faults it is `ok`, also where it was skipped."""
+    """The findings of one check; lives as long as the report. Without faults it is `ok`, also where it was skipped.
+
+    `subject` begins each fault.
+    """
 
     name: str
     faults: list[str] = field(factory=list[str])
     notes: list[str] = field(factory=list[str])
     skipped: bool = False
+    subject: str = ""
 
     @property
     def ok(self) -> bool:
@@ -43,8 +47,12 @@ class Findings:
     def require(self, holds: object, fault: str) -> bool:
         """Add the fault unless `holds`; returns whether it holds."""
         if not holds:
-            self.faults.append(fault)
+            self.faults.append(f"{self.subject}{fault}")
         return bool(holds)
+
+    def about(self, subject: object) -> Findings:
+        """The same findings, to which faults of one tool are added."""
+        return evolve(self, subject=f"{subject}: ")
 
     def note(self, text: str) -> None:
         """Add something worth knowing that is no fault."""
