@@ -1,7 +1,8 @@
-"""The hunks of a unified diff of two texts, worked out here in bounded time."""
+"""Unified diffs of two texts, worked out here in bounded time, and the form that Git gives them."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -15,6 +16,36 @@ PAIRS_LIMIT = 6_000_000
 
 _AROUND = 3
 _NO_NEWLINE = "\n\\ No newline at end of file\n"
+
+_ESCAPES = {
+    "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r",
+    '"': '\\"', "\\": "\\\\",
+}  # fmt: skip
+_ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
+_ODD_OR_UNICODE = re.compile(rf"{_ODD.pattern}|[^\x00-\x7f]")
+
+
+def git_patch(before: str, after: str, body: str, *, is_new: bool, tab: str = "") -> str:
+    """The change of one file with these hunks; the names of the file are as they are to be written, `tab` behind them.
+
+    Without hunks, as of an empty new file, there is only the line that names the file.
+    """
+    head = [f"diff --git {before} {after}"]
+    if is_new:
+        head.append("new file mode 100644")
+    if body:
+        head += ["--- /dev/null" if is_new else f"--- {before}{tab}", f"+++ {after}{tab}"]
+    return "\n".join((*head, body))
+
+
+def quoted_path(path: str, *, plain_unicode: bool = False) -> str:
+    """A path as Git writes it, in quotes and escaped where needed; with `plain_unicode` only ASCII is escaped."""
+    odd = _ODD if plain_unicode else _ODD_OR_UNICODE
+    return f'"{odd.sub(_escaped, path)}"' if odd.search(path) else path
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _ESCAPES.get(found[0]) or "".join(f"\\{byte:03o}" for byte in found[0].encode())
 
 
 def hunks(before: str, after: str, pairs_limit: int = PAIRS_LIMIT) -> str:

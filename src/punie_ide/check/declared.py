@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -16,13 +17,19 @@ from shellsight.arguments.roles import Role
 
 MAX_PAGES = 100
 MAX_TOOLS = 2_000
-_TEXTS = ("description", "title")
-_FLAGS = ("requiresPermission", "requires_permission", "requiresConfirmation", "preview", "deprecated", "experimental")
-_LISTS = ("categories", "tags", "examples", "platforms")
-_OBJECTS = ("annotations", "outputSchema")
-_TYPES: dict[str, type] = {key: kind for keys, kind in (
-    (_TEXTS, str), (_FLAGS, bool), (_LISTS, list), (_OBJECTS, dict),
-) for key in keys}  # fmt: skip
+_TYPES: Mapping[type, tuple[str, ...]] = {
+    str: ("description", "title"),
+    bool: (
+        "requiresPermission",
+        "requires_permission",
+        "requiresConfirmation",
+        "preview",
+        "deprecated",
+        "experimental",
+    ),
+    list: ("categories", "tags", "examples", "platforms"),
+    dict: ("annotations", "outputSchema"),
+}
 _ROLES = frozenset(Role) - {Role.PLAIN}
 
 
@@ -166,7 +173,7 @@ def _look_at_entry(client: Client, entry: dict[str, Any], found: Findings) -> No
     found.require(entry.get("kind", "other") in kinds, f"its kind is none of {', '.join(kinds)}.")
     said = isinstance(described, str) and described.strip()
     found.require(said, "it needs a description, whose first sentence is all that a model may see.")
-    for key, kind in _TYPES.items():
+    for key, kind in [(key, kind) for kind, keys in _TYPES.items() for key in keys]:
         found.require(entry.get(key) is None or isinstance(entry[key], kind), f"its {key} has the wrong type.")
     previewed = not entry.get("preview") or client.minor >= 1
     found.require(previewed, 'it offers a preview, but the client does not declare "minor": 1.')

@@ -6,7 +6,6 @@ This module is loaded before `initialize` is answered and imports nothing that o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -123,7 +122,7 @@ class AcpAgent(Router):
             self._sessions.meet(self._capabilities, self._client)
         self.initialized.set()
         answer = dialect.answer(__version__, NO_CAPABILITIES if self._remote else self._capabilities)
-        return _ready(answer if self._air is None else _offered(answer, self._air))
+        return _ready(answer if self._air is None else self._air.offered(answer))
 
     def _spoken(self, asked: int) -> Dialect:
         if not self._draft or asked <= PROTOCOL_VERSION:
@@ -135,7 +134,7 @@ class AcpAgent(Router):
     async def _first(self, method: str, raw: Raw) -> object:
         sessions = await self._load_sessions()
         if self._sessions is None:
-            sessions = sessions if self._air is None else _for_jetbrains(sessions, self._air)
+            sessions = sessions if self._air is None else self._air.methods(sessions)
             sessions.meet(self._capabilities or Raw(b"{}"), self._client)
             self._sessions = sessions
         return await self._sessions.request(method, raw)
@@ -147,18 +146,6 @@ def _declared(capabilities: Raw) -> Air | None:
     from punie.adapters.acp.air import declared
 
     return declared(capabilities)
-
-
-def _offered(answer: dict[str, object], client: Air) -> dict[str, object]:
-    from punie.adapters.acp.air import offered
-
-    return offered(answer, client)
-
-
-def _for_jetbrains(sessions: SessionMethods, client: Air) -> SessionMethods:
-    from punie.adapters.acp.air_sessions import AirSessionMethods
-
-    return sessions.again(partial(AirSessionMethods, air=client))
 
 
 async def _ready(answer: object) -> object:

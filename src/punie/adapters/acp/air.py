@@ -8,13 +8,17 @@ module is loaded before `initialize` is answered, only for clients that name one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import AIR_META, DELTA_META, is_true, members
+
+if TYPE_CHECKING:
+    from punie.adapters.acp.sessions import SessionMethods
 
 VERSION = 1
 
@@ -46,6 +50,21 @@ class Air:
     wants: frozenset[str] = frozenset()
     deltas: bool = False
 
+    def offered(self, answer: dict[str, object]) -> dict[str, object]:
+        """The result of `initialize` as Air gets it: the capabilities that Punie has, whichever the client declared."""
+        if not self.air:
+            return answer
+        can = dict(members_of(answer, "agentCapabilities"))
+        can["_meta"] = {**members_of(can, "_meta"), AUTH_STATUS: {}}
+        meta = {**members_of(answer, "_meta"), **below_air({"capabilities": list(CAPABILITIES)})}
+        return {**answer, "agentCapabilities": can, "_meta": meta}
+
+    def methods(self, sessions: SessionMethods) -> SessionMethods:
+        """The methods of sessions for this client."""
+        from punie.adapters.acp.air_sessions import AirSessionMethods
+
+        return sessions.again(partial(AirSessionMethods, air=self))
+
 
 def declared(capabilities: Raw) -> Air | None:
     """The declaration in the client's capabilities; None where there is none, or one that is malformed."""
@@ -70,16 +89,6 @@ def _wanted(raw: Raw | None) -> frozenset[str] | None:
 def below_air(payload: Mapping[str, object]) -> dict[str, object]:
     """The members of `_meta` with a payload of the extension."""
     return {AIR_META: {"air": {"version": VERSION, **payload}}}
-
-
-def offered(answer: dict[str, object], client: Air) -> dict[str, object]:
-    """The result of `initialize` as Air gets it: the capabilities that Punie has, whichever the client declared."""
-    if not client.air:
-        return answer
-    can = dict(members_of(answer, "agentCapabilities"))
-    can["_meta"] = {**members_of(can, "_meta"), AUTH_STATUS: {}}
-    meta = {**members_of(answer, "_meta"), **below_air({"capabilities": list(CAPABILITIES)})}
-    return {**answer, "agentCapabilities": can, "_meta": meta}
 
 
 def members_of(message: Mapping[str, object], name: str) -> Mapping[str, object]:

@@ -20,7 +20,7 @@ from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, TerminalView, Text
 from punie.domain.values.json_value import thaw
 from punie.domain.values.paths import is_inside
-from punie.mechanics.line_diff import hunks
+from punie.mechanics.line_diff import git_patch, hunks, quoted_path
 
 PATCH_LIMIT_BYTES = 1024 * 1024
 BINARY_LOOK_CHARS = 8_000
@@ -35,7 +35,6 @@ CHANGING = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 UNCERTAIN = "Files that a command, or a tool without a diff, changed are not listed."
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 Update = dict[str, object]
 
@@ -49,21 +48,10 @@ def air_patch(path: str, old_text: str | None, new_text: str) -> str | None:
     if not body:
         return None
     bare = (path.replace("\\", "/") if path[1:3] == ":\\" else path).lstrip("/")
-    before, after = _quoted(f"a/{bare}"), _quoted(f"b/{bare}")
+    before, after = (quoted_path(f"{side}/{bare}", plain_unicode=True) for side in "ab")
     tab = "\t" if " " in before and not before.startswith('"') else ""
-    head = [f"diff --git {before} {after}"]
-    if old_text is None:
-        head.append("new file mode 100644")
-    head += ["--- /dev/null" if old_text is None else f"--- {before}{tab}", f"+++ {after}{tab}", body]
-    text = "\n".join(head)
+    text = git_patch(before, after, body, is_new=old_text is None, tab=tab)
     return text if len(text.encode("utf-8", "replace")) <= PATCH_LIMIT_BYTES else None
-
-
-def _quoted(path: str) -> str:
-    """A path in Git's C style where it needs that; other than in Git's default, characters beyond ASCII do not."""
-    if all(char >= " " and char not in '"\\\x7f' for char in path):
-        return path
-    return '"' + "".join(_ESCAPES.get(c) or (c if c >= " " and c != "\x7f" else f"\\{ord(c):03o}") for c in path) + '"'
 
 
 def patched(content: object) -> list[object]:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from punie.adapters.acp.air import Air, declared, offered
+from punie.adapters.acp.air import Air, declared
 from punie.adapters.acp.air_cards import Cards, air_patch, asked_report, changed_files
 from punie.adapters.acp.updates import encode_update
 from punie.domain.session.events import ToolCallAnnounced, ToolCallUpdated
@@ -52,7 +52,7 @@ def test_what_is_declared_is_known_and_what_nobody_knows_is_no_mistake():
 
 def test_an_answer_to_another_client_is_the_same_object():
     answer: dict[str, object] = {"agentCapabilities": {}}
-    assert offered(answer, Air(deltas=True)) is answer
+    assert Air(deltas=True).offered(answer) is answer
 
 
 TEXTS = [

@@ -50,7 +50,7 @@ class DraftEventSink(AcpEventSink):
     updates: Updates
 
     async def emit(self, event: SessionEvent) -> None:
-        self.updates.ids.pass_quiet(event)
+        self.updates.ids.follow(event)
         await super().emit(event)
         self.activity.follow(event)
 

@@ -48,19 +48,14 @@ class MessageIds:
         self._turn, self._part = turn.turn_id, turn.announced
 
     def follow(self, event: object | LoggedEvent) -> None:
-        """Note the prompts and calls that the ids depend on."""
+        """Note the prompts and calls that the ids depend on, also calls whose cards are held back."""
         match event:
             case PromptAccepted(turn_id):
                 self.begin(turn_id)
-            case ToolCallAnnounced() if not event.quiet:
+            case ToolCallAnnounced():
                 self._part += 1
             case _:
                 pass
-
-    def pass_quiet(self, event: object | LoggedEvent) -> None:
-        """Note a quiet call when it comes, for it parts two messages also where its card is held back."""
-        if isinstance(event, ToolCallAnnounced) and event.quiet:
-            self._part += 1
 
     def of(self, event: TextDelta | ThoughtDelta) -> str:
         """The id of the message that this is a piece of."""

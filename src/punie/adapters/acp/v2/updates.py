@@ -37,15 +37,10 @@ from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Diff, ResultContent, TerminalView
 from punie.domain.values.json_value import thaw
 from punie.domain.values.terminal import ExitStatus
-from punie.mechanics.line_diff import hunks
+from punie.mechanics.line_diff import git_patch, hunks, quoted_path
 
 PAIRS_LIMIT = 300_000
 """Equal pairs of lines that are compared while nothing else runs: a tenth of a second."""
-
-_ESCAPES = {"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r"} | {
-    '"': '\\"',
-    "\\": "\\\\",
-}
 
 
 def encode_diff(diff: Diff) -> dict[str, object]:
@@ -54,30 +49,14 @@ def encode_diff(diff: Diff) -> dict[str, object]:
     return {
         "type": "diff",
         "changes": [{"operation": operation, "path": diff.path, "fileType": "text"}],
-        "patch": {"format": "git_patch", "text": git_patch(diff)},
+        "patch": {"format": "git_patch", "text": patch_of(diff)},
     }
 
 
-def git_patch(diff: Diff) -> str:
+def patch_of(diff: Diff) -> str:
     """The change as Git shows one, with absolute paths and no prefixes."""
-    path, body = _quoted(diff.path), hunks(diff.old_text or "", diff.new_text, PAIRS_LIMIT)
-    head = [f"diff --git {path} {path}"]
-    if diff.old_text is None:
-        head.append("new file mode 100644")
-    if body:
-        head += ["--- /dev/null" if diff.old_text is None else f"--- {path}", f"+++ {path}"]
-    return "\n".join((*head, body))
-
-
-def _quoted(path: str) -> str:
-    """A path as Git writes it: quoted and escaped where it has other than plain characters."""
-    if all(char >= " " and char not in '"\\\x7f' and char.isascii() for char in path):
-        return path
-    escaped = "".join(
-        _ESCAPES.get(char) or (char if " " <= char < "\x7f" else "".join(f"\\{byte:03o}" for byte in char.encode()))
-        for char in path
-    )
-    return f'"{escaped}"'
+    path, body = quoted_path(diff.path), hunks(diff.old_text or "", diff.new_text, PAIRS_LIMIT)
+    return git_patch(path, path, body, is_new=diff.old_text is None)
 
 
 _IN_PIECES = frozenset({"agent_message", "agent_thought"})
@@ -114,8 +93,7 @@ class Updates:
     _begun: set[tuple[str, object]] = field(factory=set[tuple[str, object]], init=False)
 
     def encode(self, event: SessionEvent | LoggedEvent) -> Update | None:
-        """The update for one event; None for an event that ACP has no stable update for."""
-        self.ids.follow(event)
+        """The update for one event that `ids` followed; None for an event that ACP has no stable update for."""
         match event:
             case TextDelta() | ThoughtDelta():
                 return {**(encode_update(event) or {}), "messageId": self.ids.of(event)}
@@ -133,7 +111,7 @@ class Updates:
 
     def replay(self, event: LoggedEvent) -> Iterator[Update]:
         """The updates that replay one event; none for those of `NOT_SHOWN_AGAIN`."""
-        self.ids.pass_quiet(event)
+        self.ids.follow(event)
         for shown in self._quiet.shown(event):
             yield from self._replayed(shown)
 

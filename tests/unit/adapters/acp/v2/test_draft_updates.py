@@ -45,8 +45,11 @@ STORY: tuple[LoggedEvent, ...] = (
 def live(events: Iterable[SessionEvent], turn_id: str = "t") -> list[dict[str, object]]:
     ids = MessageIds()
     ids.begin(turn_id)
-    updates = Updates(ids)
-    return [update for event in events if (update := updates.encode(event)) is not None]
+    updates, shown = Updates(ids), list[dict[str, object] | None]()
+    for event in events:
+        ids.follow(event)
+        shown.append(updates.encode(event))
+    return [update for update in shown if update is not None]
 
 
 def replayed(*events: LoggedEvent) -> list[dict[str, object]]:

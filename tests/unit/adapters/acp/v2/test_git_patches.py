@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.acp.v2.updates import encode_diff, git_patch
+from punie.adapters.acp.v2.updates import encode_diff, patch_of
 from punie.application.tools.files.patch_reading import parse_patch
 from punie.application.tools.files.patching import apply_hunks
 from punie.domain.values.content import Diff
@@ -24,7 +24,7 @@ def apply_patch(text: str, patch: str) -> tuple[str, int]:
 
 @given(texts, texts)
 def test_the_patch_applied_to_the_old_text_gives_the_new_one(old: str, new: str) -> None:
-    patch = git_patch(Diff("/p/a", old, new))
+    patch = patch_of(Diff("/p/a", old, new))
     if old == new:
         assert patch == "diff --git /p/a /p/a\n"
     else:
@@ -35,7 +35,7 @@ def test_the_patch_applied_to_the_old_text_gives_the_new_one(old: str, new: str)
 def test_a_patch_too_large_to_work_out_replaces_the_whole(old: str, new: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_diff, "LINE_LIMIT", -1)
-        text = git_patch(Diff("/p/a", old, new))
+        text = patch_of(Diff("/p/a", old, new))
     if old or new:
         assert apply_patch(old, text)[0] == new
 
@@ -51,7 +51,7 @@ def test_a_new_file_is_added_and_an_old_one_modified() -> None:
         "changes": [{"operation": "add", "path": "/p/new", "fileType": "text"}],
         "patch": {"format": "git_patch", "text": "\n".join(lines)},
     }
-    assert git_patch(Diff("/p/new", None, "")) == "diff --git /p/new /p/new\nnew file mode 100644\n"
+    assert patch_of(Diff("/p/new", None, "")) == "diff --git /p/new /p/new\nnew file mode 100644\n"
     changed = encode_diff(Diff("/p/old", "a\n", "b\n"))
     assert changed["changes"] == [{"operation": "modify", "path": "/p/old", "fileType": "text"}]
 
@@ -61,7 +61,7 @@ def test_a_new_file_is_added_and_an_old_one_modified() -> None:
     ("/p/ä", '"/p/\\303\\244"'), ("/p/\x01", '"/p/\\001"'), ("/p/line\nend", '"/p/line\\nend"'),
 ])  # fmt: skip
 def test_paths_are_quoted_as_git_quotes_them(path: str, written: str) -> None:
-    assert git_patch(Diff(path, "a\n", "b\n")).splitlines()[:3] == [
+    assert patch_of(Diff(path, "a\n", "b\n")).splitlines()[:3] == [
         f"diff --git {written} {written}",
         f"--- {written}",
         f"+++ {written}",
