@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 from attrs import define, field
 
 from tests.architecture.source_tree import ROOT
+from tests.e2e.scripts import Item, call
 
 Json = dict[str, Any]
 PROGRAM = ROOT / "tests" / "fakes" / "mcp_servers" / "jetbrains.py"
@@ -63,7 +65,18 @@ class IdeServer:
         """How often that reached it."""
         return sum(each["method"] == method for each in self.said)
 
+    async def listed(self, within_s: float = 30.0) -> None:
+        """Wait until the tools were listed once."""
+        with anyio.fail_after(within_s):
+            while not self.count("tools/list"):  # noqa: ASYNC110 - another process: there is nothing else to wait for
+                await anyio.sleep(0.05)
+
     @property
     def calls(self) -> list[Json]:
         """The arguments of all calls."""
         return [each["params"]["arguments"] for each in self.said if each["method"] == "tools/call"]
+
+
+def theirs(name: str, /, **arguments: Any) -> Item:
+    """A call of the IDE's own server."""
+    return call(f"{NAME}__{name}", **arguments)

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import Spawn
 from tests.e2e.entries import entry
 from tests.e2e.ide_parts import choose
-from tests.e2e.jetbrains_ide import NAME, IdeServer
+from tests.e2e.jetbrains_ide import NAME, IdeServer, theirs
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import RESULT, Item, call
 from tests.e2e.turns import Turn
@@ -25,26 +25,11 @@ SLOW_S = 30.0
 
 
 @pytest.fixture
-def spawn(spawn: Spawn) -> Spawn:
-    """Agents that offer every tool of the IDE's server beside Punie's own of the same purpose."""
-
-    def start(*turns: Any, env: Any = None, **more: Any) -> Any:
-        return spawn(*turns, env={"PUNIE_TOOLS_TWINS": "both", **(env or {})}, **more)
-
-    return start
-
-
-@pytest.fixture
 def server(project: Path, tmp_path: Path) -> Iterator[IdeServer]:
     made = IdeServer(project, tmp_path / "notes")
     made.start()
     yield made
     made.stop()
-
-
-def theirs(name: str, /, **arguments: Any) -> Item:
-    """A call of the IDE's own server."""
-    return call(f"{NAME}__{name}", **arguments)
 
 
 def shown(question: dict[str, Any]) -> str:
@@ -64,7 +49,7 @@ def ended(turn: Turn) -> list[str]:
 
 
 async def test_the_ides_terminal_is_judged_like_ours_in_every_mode(
-    spawn: Spawn, project: Path, server: IdeServer, subtests: pytest.Subtests
+    spawn_twins: Spawn, project: Path, server: IdeServer, subtests: pytest.Subtests
 ) -> None:
     cases = {
         ("auto", "rm -rf ~ /"): "denied",
@@ -77,7 +62,7 @@ async def test_the_ides_terminal_is_judged_like_ours_in_every_mode(
         ("read-only", "ls"): "denied",
     }
     lines = [[theirs("execute_terminal_command", command=line)] for _, line in cases]
-    async with spawn([FIND], *lines) as ide:
+    async with spawn_twins([FIND], *lines) as ide:
         ide.person.always("reject_once")
         session = await opened(ide, project, server)
         for (mode, line), expected in cases.items():
@@ -97,10 +82,10 @@ async def test_the_ides_terminal_is_judged_like_ours_in_every_mode(
 
 @pytest.mark.requirement("R-02")
 async def test_a_grant_for_one_line_of_the_ides_terminal_is_none_for_another(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     lines = ["ls", "ls", "rm -rf build", "ls -l"]
-    async with spawn([FIND], [theirs("execute_terminal_command", command=line) for line in lines]) as ide:
+    async with spawn_twins([FIND], [theirs("execute_terminal_command", command=line) for line in lines]) as ide:
         ide.person.will(choose("allow_always", "allow_session"), "reject_once", "reject_once")
         session = await opened(ide, project, server)
         turn = await ide.prompt(session)
@@ -110,7 +95,7 @@ async def test_a_grant_for_one_line_of_the_ides_terminal_is_none_for_another(
 
 
 async def test_files_outside_and_punies_own_are_not_written_and_secrets_are_asked_for(
-    spawn: Spawn, project: Path, server: IdeServer, tmp_path: Path
+    spawn_twins: Spawn, project: Path, server: IdeServer, tmp_path: Path
 ) -> None:
     (project / ".env").write_text("TOKEN=x\n", "utf-8")
     outside = tmp_path / "outside.txt"
@@ -126,7 +111,7 @@ async def test_files_outside_and_punies_own_are_not_written_and_secrets_are_aske
         theirs("get_file_text_by_path", pathInProject="notes.txt"),
         theirs("execute_run_configuration", configurationName="app"),
     ]
-    async with spawn([FIND], script, args=AUTO) as ide:
+    async with spawn_twins([FIND], script, args=AUTO) as ide:
         ide.person.always("reject_once")
         turn = await ide.prompt(await opened(ide, project, server))
         assert ended(turn)[:8] == ["failed"] * 7 + ["completed"]
@@ -141,12 +126,12 @@ async def test_files_outside_and_punies_own_are_not_written_and_secrets_are_aske
     assert outside.read_text("utf-8") == "secret\n"
 
 
-async def test_a_change_of_the_ide_shows_its_diff(spawn: Spawn, project: Path, server: IdeServer) -> None:
+async def test_a_change_of_the_ide_shows_its_diff(spawn_twins: Spawn, project: Path, server: IdeServer) -> None:
     script = [
         theirs("replace_text_in_file", pathInProject="notes.txt", oldText="two", newText="2"),
         theirs("create_new_file", pathInProject="new.txt", text="made\n"),
     ]
-    async with spawn([FIND], script) as ide:
+    async with spawn_twins([FIND], script) as ide:
         ide.person.always("allow_once")
         turn = await ide.prompt(await opened(ide, project, server))
         assert ended(turn) == ["completed", "completed"]
@@ -164,7 +149,7 @@ async def test_a_change_of_the_ide_shows_its_diff(spawn: Spawn, project: Path, s
 
 
 async def test_a_part_of_the_project_takes_paths_from_the_project_that_the_ide_names(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     entry_ = server.entry("nothing", IJ_MCP_SERVER_PROJECT_PATH=str(project))
     script = [
@@ -172,7 +157,7 @@ async def test_a_part_of_the_project_takes_paths_from_the_project_that_the_ide_n
         theirs("get_file_text_by_path", pathInProject="notes.txt"),
         theirs("create_new_file", pathInProject="notes.md", text="x"),
     ]
-    async with spawn([FIND], script, args=AUTO) as ide:
+    async with spawn_twins([FIND], script, args=AUTO) as ide:
         ide.person.always("reject_once")
         await ide.initialize()
         session = await ide.new_session(project / "src", mcpServers=[entry_])

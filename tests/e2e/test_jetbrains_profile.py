@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
-from tests.e2e.jetbrains_ide import NAME, IdeServer
+from tests.e2e.jetbrains_ide import NAME, IdeServer, theirs
 from tests.e2e.raw_client import RawClient, capabilities, clean_environment, run_cli
-from tests.e2e.scripts import RESULT, TOOLS, Item, call
+from tests.e2e.scripts import RESULT, TOOLS, call
 from tests.e2e.turns import Turn
 
 pytestmark = pytest.mark.anyio
@@ -75,19 +74,12 @@ def server(project: Path, tmp_path: Path) -> Iterator[IdeServer]:
     made.stop()
 
 
-def theirs(name: str, /, **arguments: Any) -> Item:
-    """A call of the IDE's own server."""
-    return call(f"{NAME}__{name}", **arguments)
-
-
 async def opened(ide: RawClient, cwd: Path, server: IdeServer) -> str:
     """A session whose first prompt has listed the server's tools."""
     await ide.initialize()
     session = await ide.new_session(cwd, mcpServers=[server.entry("nothing")])
     await ide.prompt(session, timeout_s=SLOW_S)
-    with anyio.fail_after(SLOW_S):
-        while not server.count("tools/list"):  # noqa: ASYNC110 - another process: there is nothing else to wait for
-            await anyio.sleep(0.05)
+    await server.listed()
     await ide.prompt(session)
     return session
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from tests.e2e.conftest import Spawn
@@ -31,16 +30,6 @@ SLOW_S = 30.0
 
 
 @pytest.fixture
-def spawn(spawn: Spawn) -> Spawn:
-    """Agents that offer every tool of the IDE's server beside Punie's own of the same purpose."""
-
-    def start(*turns: Any, env: Any = None, **more: Any) -> Any:
-        return spawn(*turns, env={"PUNIE_TOOLS_TWINS": "both", **(env or {})}, **more)
-
-    return start
-
-
-@pytest.fixture
 def server(project: Path, tmp_path: Path) -> Iterator[IdeServer]:
     made = IdeServer(project, tmp_path / "notes")
     yield made
@@ -58,12 +47,12 @@ async def played(ide: RawClient, cwd: Path, entry: dict[str, Any]) -> Turn:
 
 
 async def test_a_launcher_that_ends_without_a_word_leaves_the_address_which_is_remembered(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start("--token", "sesame")
     proxies = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
     again = [call(TERMINAL, command="kill -9 $PPID", executeInShell=True)], [READ_NOTES, RESULT]
-    async with spawn([FIND_READ, READ_NOTES, RESULT], *again, env=proxies) as ide:
+    async with spawn_twins([FIND_READ, READ_NOTES, RESULT], *again, env=proxies) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing", **WITH_SECRET))
         assert (await ide.prompt(session, timeout_s=SLOW_S)).text.endswith(NOTES)
@@ -78,39 +67,37 @@ async def test_a_launcher_that_ends_without_a_word_leaves_the_address_which_is_r
     assert server.said[1]["headers"]["IJ_MCP_AUTH_TOKEN"] == "sesame"
 
 
-async def test_a_launcher_that_works_is_used_as_it_is(spawn: Spawn, project: Path, server: IdeServer) -> None:
+async def test_a_launcher_that_works_is_used_as_it_is(spawn_twins: Spawn, project: Path, server: IdeServer) -> None:
     server.start()
-    async with spawn([FIND_READ, READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ, READ_NOTES, RESULT]) as ide:
         assert (await played(ide, project, server.entry("work"))).text.endswith(NOTES)
         assert "/sse" not in ide.errors()
     assert (server.count("launched"), server.count("connected")) == (1, 0)
 
 
 async def test_a_launcher_that_hangs_has_half_of_the_start_and_holds_up_no_session(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
     entry = server.entry("hang") | {"punie": {"startup_timeout_s": 8}}
-    async with spawn([FIND_READ], [FIND_READ, READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ], [FIND_READ, READ_NOTES, RESULT]) as ide:
         ide.person.always("allow_once")
         await ide.initialize()
         opening = Stopwatch()
         session = await ide.new_session(project, mcpServers=[entry])
         assert opening.seconds() < 3.5
         await ide.prompt(session, timeout_s=SLOW_S)
-        with anyio.fail_after(SLOW_S):
-            while not server.count("tools/list"):  # noqa: ASYNC110 - another process: there is nothing else to wait for
-                await anyio.sleep(0.05)
+        await server.listed()
         assert (await ide.prompt(session, timeout_s=SLOW_S)).text.endswith(NOTES)
         assert "did not answer within 4 s" in ide.errors()
     assert (server.count("launched"), server.count("connected")) == (1, 1)
 
 
 async def test_where_neither_way_leads_there_both_reasons_are_told(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
-    async with spawn([FIND_READ], [READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ], [READ_NOTES, RESULT]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
@@ -122,11 +109,11 @@ async def test_where_neither_way_leads_there_both_reasons_are_told(
 
 
 async def test_every_call_carries_the_project_and_the_model_need_not_know(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
     new = call(f"{NAME}__create_new_file", pathInProject="new.txt")
-    async with spawn([FIND_READ], [TOOLS], [READ_NOTES, RESULT], [new]) as ide:
+    async with spawn_twins([FIND_READ], [TOOLS], [READ_NOTES, RESULT], [new]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
@@ -146,36 +133,36 @@ async def test_every_call_carries_the_project_and_the_model_need_not_know(
 
 
 async def test_the_project_that_the_ide_names_counts_where_the_session_is_a_part_of_it(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
     named = {"IJ_MCP_SERVER_PROJECT_PATH": str(project)}
-    async with spawn([FIND_READ, READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ, READ_NOTES, RESULT]) as ide:
         assert (await played(ide, project / "src", server.entry("nothing", **named))).text.endswith(NOTES)
     assert server.calls[0]["projectPath"] == str(project)
 
 
 async def test_what_was_listed_once_is_offered_in_the_next_session_with_its_new_secret(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
-    async with spawn([FIND_READ]) as ide:
+    async with spawn_twins([FIND_READ]) as ide:
         await ide.prompt(await session_with(ide, project, server.entry("nothing", **WITH_SECRET)), timeout_s=SLOW_S)
     launched = server.count("launched")
-    async with spawn([TOOLS]) as ide:
+    async with spawn_twins([TOOLS]) as ide:
         other = server.entry("nothing", IJ_MCP_AUTH_TOKEN="another")
         assert READ in (await ide.prompt(await session_with(ide, project, other))).text
     assert launched == 1
 
 
 async def test_the_router_asks_for_each_command_anew_and_shows_it_whole(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start("--router")
     reading = call(ROUTER, command="get_file_text_by_path --pathInProject notes.txt")
     writing = call(ROUTER, command="create_new_file --pathInProject new.txt --text 'made by the router'")
     find = call("search_tools", query="universal tool that executes any tool by a command")
-    async with spawn([find, TOOLS], [reading, RESULT], [reading, RESULT], [writing]) as ide:
+    async with spawn_twins([find, TOOLS], [reading, RESULT], [reading, RESULT], [writing]) as ide:
         ide.person.will("allow_always", "allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         assert ROUTER in (await ide.prompt(session, timeout_s=SLOW_S)).text
@@ -191,13 +178,13 @@ async def test_the_router_asks_for_each_command_anew_and_shows_it_whole(
     assert (project / "new.txt").read_text() == "made by the router"
 
 
-async def test_a_rule_can_name_the_router(spawn: Spawn, project: Path, server: IdeServer, tmp_path: Path) -> None:
+async def test_a_rule_can_name_the_router(spawn_twins: Spawn, project: Path, server: IdeServer, tmp_path: Path) -> None:
     server.start("--router")
     settings = tmp_path / "home" / "punie" / "config.toml"
     settings.parent.mkdir(parents=True)
     settings.write_text(f'[[permissions.rules]]\ndecision = "deny"\ntool = "{ROUTER}"\nreason = "no back doors"\n')
     script = [call(ROUTER, command="get_repositories"), RESULT]
-    async with spawn(script) as ide:
+    async with spawn_twins(script) as ide:
         turn = await ide.prompt(await session_with(ide, project, server.entry("nothing")), timeout_s=SLOW_S)
         assert [card.status for card in turn.cards] == ["failed"]
         assert "no back doors" in turn.text
@@ -206,10 +193,10 @@ async def test_a_rule_can_name_the_router(spawn: Spawn, project: Path, server: I
 
 
 async def test_saying_at_once_that_the_tools_changed_costs_one_more_listing_at_most(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
-    async with spawn([FIND_READ], [FIND_READ, READ_NOTES], [FIND_READ, READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ], [FIND_READ, READ_NOTES], [FIND_READ, READ_NOTES, RESULT]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         turns = [await ide.prompt(session, timeout_s=SLOW_S) for _ in range(3)]
@@ -219,11 +206,11 @@ async def test_saying_at_once_that_the_tools_changed_costs_one_more_listing_at_m
 
 
 async def test_what_a_result_leaves_out_is_warned_of_once_a_tool(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
     look = call(OPEN)
-    async with spawn([call("search_tools", query=OPEN)], [look, RESULT], [look, RESULT]) as ide:
+    async with spawn_twins([call("search_tools", query=OPEN)], [look, RESULT], [look, RESULT]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
@@ -233,11 +220,11 @@ async def test_what_a_result_leaves_out_is_warned_of_once_a_tool(
 
 
 async def test_a_call_in_which_the_ide_goes_away_is_not_repeated_and_the_next_one_reconnects(
-    spawn: Spawn, project: Path, server: IdeServer
+    spawn_twins: Spawn, project: Path, server: IdeServer
 ) -> None:
     server.start()
     dies = call(TERMINAL, command="echo x >> acted; kill -9 $PPID", executeInShell=True)
-    async with spawn([FIND_READ], [dies, RESULT], [READ_NOTES, RESULT]) as ide:
+    async with spawn_twins([FIND_READ], [dies, RESULT], [READ_NOTES, RESULT]) as ide:
         ide.person.always("allow_once")
         session = await session_with(ide, project, server.entry("nothing"))
         await ide.prompt(session, timeout_s=SLOW_S)
