@@ -152,20 +152,6 @@ class UpdateSkipped:
 
 
 IdeEvent: TypeAlias = (
-    PromptSent
-    | TextSaid
-    | ThoughtSaid
-    | CallAnnounced
-    | CallMoved
-    | PermissionAsked
-    | PermissionAnswered
-    | ToolsListed
-    | ToolUsed
-    | FileRead
-    | FileWritten
-    | ProgramStarted
-    | ProgramPrinted
-    | ProgramEnded
-    | TurnFinished
-    | UpdateSkipped
-)
+    PromptSent | TextSaid | ThoughtSaid | CallAnnounced | CallMoved | PermissionAsked | PermissionAnswered | ToolsListed
+    | ToolUsed | FileRead | FileWritten | ProgramStarted | ProgramPrinted | ProgramEnded | TurnFinished | UpdateSkipped
+)  # fmt: skip

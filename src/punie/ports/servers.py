@@ -71,7 +71,7 @@ class ToolServers(Protocol):
     async def prepare(self) -> None:
         """Load what every connection needs, which takes a second or two the first time. Never raises.
 
-        Nothing connects. Whoever gives a server little time calls this first, so that the time is the server's own.
+        Nothing connects. A caller with a short time limit calls this first, so that the whole time is the server's.
         """
         ...
 

@@ -38,24 +38,10 @@ async def wire(client: Client, found: Findings) -> None:
     found.note(f"{len(client.tap.answers)} answers.")
 
 
-CHECKS: Mapping[str, Check] = {
-    "handshake": handshake,
-    "session": session,
-    "discovery": discovery,
-    "schemas": schemas,
-    "calls": calls,
-    "results": results,
-    "cancel": cancel,
-    "previews": previews,
-    "files": files,
-    "terminals": terminals,
-    "truncation": truncation,
-    "permission_options": permission_options,
-    "diffs": diffs,
-    "unsaved_buffer": unsaved_buffer,
-    "tools_changed": tools_changed,
-    "wire": wire,
-}
+CHECKS: Mapping[str, Check] = {check.__name__: check for check in (
+    handshake, session, discovery, schemas, calls, results, cancel, previews, files, terminals, truncation,
+    permission_options, diffs, unsaved_buffer, tools_changed, wire,
+)}  # fmt: skip
 """The checks by their names, in their order. The last ones need a person, who may skip them."""
 
 WITH_PERSON = frozenset({"permission_options", "diffs", "unsaved_buffer", "tools_changed"})

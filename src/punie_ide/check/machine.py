@@ -65,7 +65,7 @@ async def unsaved_buffer(client: Client, found: Findings) -> None:
             (("Done", "allow_once"), ("Skip", "reject_once")),
         )
         if said != "Done":
-            found.skip("nobody edited the file. Run the check again and follow the question.")
+            found.skip("the file was not edited. Run the check again and follow the question.")
             return
         seen = await _read(client, path)
         found.require(

@@ -12,6 +12,7 @@ from typing import cast
 from attrs import evolve
 
 from punie.application.offer.profiles import Explanation, ResultForm
+from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.content import Text
 from punie.domain.values.display import one_line
@@ -32,10 +33,10 @@ def as_described(result: ToolResult, form: ResultForm, base: str, hidden: Callab
         return result
     listed = form.entries.rpartition(".")[2]
     entries = [*_entries(told, form.entries)] if listed else []
-    shown = [entry for entry in entries if not hidden(_text(entry, form.path))]
+    shown = [entry for entry in entries if not hidden(text_argument(entry, form.path))]
     flags = {key: value for key, value in told.items() if isinstance(value, (bool, int)) and value is not False}
     lines = [form.each.format_map(_Parts(entry)) for entry in shown] or ([f"No {listed}."] if listed else [])
-    lines += [told_text] if (told_text := _text(told, form.text)) else []
+    lines += [said] if (said := text_argument(told, form.text)) else []
     if len(shown) < len(entries):
         lines.append(f"[{len(entries) - len(shown)} in files that may hold secrets are left out]")
     lines += [f"[{key}: {json.dumps(value)}]" for key, value in flags.items() if key != form.exit or value != 0]
@@ -99,13 +100,8 @@ class _Parts(dict[str, JsonValue]):
         return ""
 
 
-def _text(entry: JsonObject, key: str) -> str:
-    value = entry.get(key)
-    return value if isinstance(value, str) else ""
-
-
 def _places(entries: list[JsonObject], form: ResultForm, base: str) -> Iterator[tuple[str, int | None]]:
     for entry in entries:
-        path, line = posixpath.normpath(posixpath.join(base, _text(entry, form.path))), entry.get(form.line)
-        if _text(entry, form.path) and is_inside(path, (base,)):
+        path, line = posixpath.normpath(posixpath.join(base, text_argument(entry, form.path))), entry.get(form.line)
+        if text_argument(entry, form.path) and is_inside(path, (base,)):
             yield path, line if type(line) is int and line > 0 else None

@@ -93,7 +93,7 @@ class IdeSetup:
         return was
 
     def _switched(self, change: Change) -> Sequence[Switch]:
-        """The switches that the change turns on; a value that the file has, of whomever, stays."""
+        """The switches that the change turns on; a value that the file has already stays."""
         if self.remove:
             return ()
         return [switch for switch in self.ide.switches_in(change.before, self.name) if not switch.is_set]
