@@ -61,7 +61,9 @@ def entries_of(result: ToolResult, form: ResultForm) -> Counter[str] | None:
     if not result.succeeded or not isinstance(listed, tuple) or True in cast("JsonObject", told).values():
         return None
     entries = (entry for entry in listed if isinstance(entry, Mapping))
-    return Counter(": ".join(one_line(text) for name in names if (text := _text(entry, name))) for entry in entries)
+    return Counter(
+        ": ".join(one_line(text) for name in names if (text := text_argument(entry, name))) for entry in entries
+    )
 
 
 def explained(result: ToolResult, row: Explanation, arguments: JsonObject) -> str:
