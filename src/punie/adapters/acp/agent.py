@@ -6,6 +6,7 @@ This module is loaded before `initialize` is answered and imports nothing that o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -134,7 +135,7 @@ class AcpAgent(Router):
     async def _first(self, method: str, raw: Raw) -> object:
         sessions = await self._load_sessions()
         if self._sessions is None:
-            sessions = sessions if self._air is None else self._air.methods(sessions)
+            sessions = sessions if self._air is None else _for_jetbrains(sessions, self._air)
             sessions.meet(self._capabilities or Raw(b"{}"), self._client)
             self._sessions = sessions
         return await self._sessions.request(method, raw)
@@ -146,6 +147,12 @@ def _declared(capabilities: Raw) -> Air | None:
     from punie.adapters.acp.air import declared
 
     return declared(capabilities)
+
+
+def _for_jetbrains(sessions: SessionMethods, client: Air) -> SessionMethods:
+    from punie.adapters.acp.air_sessions import AirSessionMethods
+
+    return sessions.again(partial(AirSessionMethods, air=client))
 
 
 async def _ready(answer: object) -> object:

@@ -8,17 +8,13 @@ module is loaded before `initialize` is answered, only for clients that name one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import msgspec
 from attrs import frozen
 from msgspec import Raw
 
 from punie.adapters.acp.handshake import AIR_META, DELTA_META, is_true, members
-
-if TYPE_CHECKING:
-    from punie.adapters.acp.sessions import SessionMethods
 
 VERSION = 1
 
@@ -58,12 +54,6 @@ class Air:
         can["_meta"] = {**members_of(can, "_meta"), AUTH_STATUS: {}}
         meta = {**members_of(answer, "_meta"), **below_air({"capabilities": list(CAPABILITIES)})}
         return {**answer, "agentCapabilities": can, "_meta": meta}
-
-    def methods(self, sessions: SessionMethods) -> SessionMethods:
-        """The methods of sessions for this client."""
-        from punie.adapters.acp.air_sessions import AirSessionMethods
-
-        return sessions.again(partial(AirSessionMethods, air=self))
 
 
 def declared(capabilities: Raw) -> Air | None:
