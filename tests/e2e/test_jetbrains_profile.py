@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from punie.application.offer.profiles import Wins
+from punie.bootstrap.tool_profiles import tool_profiles
+from tests.architecture.source_tree import ROOT
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
 from tests.e2e.jetbrains_ide import NAME, IdeServer, theirs
@@ -64,6 +67,35 @@ TABLE: dict[str, tuple[dict[str, Any], tuple[str, ...], str, str]] = {
     ),
 }  # fmt: skip
 """Every tool of the server: arguments, the outcome in each mode, and the kind and title of the card."""
+
+
+def lines_of_page() -> list[str]:
+    """The lines of the page's table of tools: outcomes in each mode, the card, and which of two twins is offered."""
+    (rows,) = (profile.tools for profile in tool_profiles() if profile.ide)
+    first: dict[str, str] = {}
+    for name, row in sorted(rows.items(), key=lambda item: item[1].place):
+        first.setdefault(row.purpose or name, name)
+    offered = {
+        Wins.ALWAYS: "in place of",
+        Wins.DISK: "without files of the client in place of",
+        Wins.NEVER: "hidden by",
+    }
+
+    def twin(name: str) -> str:
+        row = rows[name]
+        if first[row.purpose or name] != name:
+            return f"hidden by `{first[row.purpose]}`"
+        return f"{offered[row.wins]} `{row.purpose}`" if " " not in row.purpose and row.purpose else ""
+
+    return [
+        f"| `{name}` | {' | '.join(modes)} | {kind}: {title.replace('|', ' ')} | {twin(name)} |".replace("  |", " |")
+        for name, (_, modes, kind, title) in TABLE.items()
+    ]
+
+
+def test_the_page_has_the_same_table() -> None:
+    _, _, table = (ROOT / "docs" / "in-the-ide.md").read_text("utf-8").partition("## Each tool by mode")
+    assert [line for line in table.splitlines() if line.removeprefix("| `").split("`")[0] in TABLE] == lines_of_page()
 
 
 @pytest.fixture
@@ -222,7 +254,8 @@ async def test_one_tool_a_purpose_is_offered(
         purposes = IDES | UNSAVED | SAME | {"list_directory_tree", "execute_terminal_command", "lint_files"}
         theirs_ = {name.removeprefix(f"{NAME}__") for name in offered if name.startswith(NAME)}
         assert theirs_ & purposes == ides
-        assert {"get_file_problems", "rename_refactoring", "find_files_by_glob", "execute_run_configuration"} <= theirs_
+        assert {"get_file_problems", "find_files_by_glob", "execute_run_configuration"} <= theirs_
+        assert ("rename_refactoring" in theirs_) is (setting != "own"), "`code` renames as well"
         assert "is not offered in this session" in (await ide.prompt(session)).text
 
 

@@ -8,10 +8,12 @@ from importlib.resources import files
 
 from punie.application.offer.bridged import OtherParties
 from punie.application.offer.profiles import Profile, read_profiles
+from punie.application.tools.code.code import Code
 from punie.application.tools.session_tool import Services
 from punie.bootstrap.session_setup import SessionSetup
-from punie.bootstrap.settings.keys import LOCAL_TOOLS
+from punie.bootstrap.settings.keys import DISABLED_TOOLS, LOCAL_TOOLS
 from punie.domain.tools.catalog import LocalTools
+from punie.ports.code import CodeServer
 from punie.ports.people import Peer
 from punie.ports.workspace import Workspace
 
@@ -28,7 +30,8 @@ def other_parties(setup: SessionSetup, peer: Peer, local: Services) -> OtherPart
     Texts are read by the client where it reads, else by `local`.
     """
     profiles = (*setup.settings.profiles, *tool_profiles())
-    if peer.capabilities.read_text_file:
-        return OtherParties(profiles, peer.workspace)
     unread = setup.settings[LOCAL_TOOLS] is LocalTools.NEVER
-    return OtherParties(profiles, None if unread else local.get(Workspace))
+    code = None if unread or Code.DESCRIPTOR.name in setup.settings[DISABLED_TOOLS] else Code(local.get(CodeServer))
+    if peer.capabilities.read_text_file:
+        return OtherParties(profiles, peer.workspace, code)
+    return OtherParties(profiles, None if unread else local.get(Workspace), code)

@@ -194,7 +194,8 @@ class Project:
         for _, path in self.files():
             text, count = word.subn(newName, path.read_text())
             usages += count
-            path.write_text(text)
+            if count:
+                path.write_text(text)
         return f"Successfully renamed '{symbolName}' to '{newName}' with {usages} usages."
 
     def reformat_file(self, path: str) -> str:

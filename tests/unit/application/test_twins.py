@@ -33,6 +33,7 @@ def theirs(mocker: MockerFixture, name: str, row: ToolRow, *, works: bool = True
 def ours(mocker: MockerFixture, name: str) -> SessionTool:
     tool: SessionTool = mocker.Mock(spec=SessionTool)
     tool.descriptor = ToolDescriptor(name)  # type: ignore[misc]
+    tool.parts = {"rename": tool} if name == "code" else {}  # type: ignore[misc]
     return tool
 
 
@@ -73,3 +74,11 @@ def test_where_ours_stays_every_tool_of_the_server_gives_way(mocker: MockerFixtu
     row = ToolRow(purpose="search_text")
     tools = [ours(mocker, "search_text"), theirs(mocker, "search", row), theirs(mocker, "grep", row)]
     assert set(hidden_twins(tools, (), Twins.AUTO)) == {"idea__search", "idea__grep"}
+
+
+def test_a_part_of_a_tool_is_hidden_by_a_name_of_its_own(mocker: MockerFixture) -> None:
+    row = ToolRow(purpose="code-rename", wins=Wins.ALWAYS)
+    tools = [ours(mocker, "code"), theirs(mocker, "rename", row)]
+    assert hidden_twins(tools, (), Twins.AUTO) == {"code-rename": "idea__rename does the same"}
+    assert hidden_twins(tools, (), Twins.OWN) == {"idea__rename": "Punie's code-rename does the same"}
+    assert hidden_twins(tools[1:], (), Twins.AUTO) == {}

@@ -11,8 +11,9 @@ from attrs import define, evolve, field, frozen
 
 from punie.application.desk.card import CallCard
 from punie.application.desk.order import Place
-from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool
+from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool, only_in_a_turn
 from punie.domain.errors import ArgumentsRefusedError, LimitExceededError, TimedOutError, ToldToModel
+from punie.domain.permission.rules import Verdict
 from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Diff, Text
@@ -81,16 +82,18 @@ class CallRequest:
                 self.call.name, f"it names {count} paths, the limit is {limit} a call. Do it in parts"
             )
 
-    async def prepared(self, *, allowed: bool) -> PreparedCall:
+    async def prepared(self, verdict: Verdict) -> PreparedCall:
         """The call, ready to run. Raises `ToldToModel` where the call cannot work.
 
-        An error in preparing a call on a secret file tells of the file's content. Unless the call is `allowed` without
-        a question, that error is kept back until the call runs.
+        A call that is denied in any case reads and starts nothing. An error in preparing a call on a secret file tells
+        of the file's content: unless the call is allowed without a question, it is kept back until the call runs.
         """
+        if verdict is Verdict.DENY:
+            return PreparedCall(only_in_a_turn)
         try:
             return await self.tool.prepare(self.arguments, self.context)
         except ToldToModel as error:
-            if allowed or not any(where.secret for where in self.context.locations):
+            if verdict is Verdict.ALLOW or not any(where.secret for where in self.context.locations):
                 raise
             refusal = error
 

@@ -104,7 +104,7 @@ class CallStages:
         """Prepare the call, ask where that was decided, run it and cut the result."""
         desk, turn, under_way, request = self.desk, self.turn, self.under_way, judged.request
         under_way.hurry(request.limits.time_s)
-        prepared = await judged.boxed().prepared(allowed=judged.decision.verdict is Verdict.ALLOW)
+        prepared = await judged.boxed().prepared(judged.decision.verdict)
         under_way.unhurried()
         turn.check_open()
         swinging = turn.refused_change(prepared.diffs)

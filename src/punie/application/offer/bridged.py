@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+import anyio
 from attrs import evolve, field, frozen
 
 from punie.application.offer.foreign_results import as_described, explained
 from punie.application.offer.profiles import NO_ROW, Explanation, Profile, ToolRow, Trust
 from punie.application.tools.built_in import COMMAND_TITLE_CHARS, TITLE_CHARS, TitleParts
+from punie.application.tools.code.code import Code
 from punie.application.tools.files.file_memory import text_or_none
 from punie.application.tools.files.patch_reading import Action, FilePatch, parse_patch
 from punie.application.tools.files.patching import apply_hunks
@@ -25,12 +27,19 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.paths import Location
 from punie.domain.values.terminal import Command
+from punie.ports.code import TextChanges
 from punie.ports.tools import CallProgress, PreviewingExecutor, ToolExecutor
 from punie.ports.workspace import Workspace
 from shellsight.secret_names import is_secret
 
 FILES_SHOWN = 20
 """Changed files of one call whose texts are compared."""
+
+FORESEEN_LIMIT_S = 10.0
+"""How long a language server may take, its start included."""
+
+FORESEEN = "A language server foresees these changes. The IDE, which knows more uses, makes its own."
+UNFORESEEN = "The IDE alone knows which files this changes: no language server could foresee it."
 
 _CHANGED = frozenset({Role.PATH_WRITE, Role.PATH_CREATE, Role.PATH_DELETE, Role.PATCH})
 
@@ -42,7 +51,7 @@ class BridgedTool(SessionTool):
     A tool with the name of one of ours is titled and judged like ours, any other by the roles of its parameters. Every
     call is logged. `sent_along` are arguments that are added to each call that does not give them itself. `reader`
     reads the texts for the diffs of a question and of a result; None where there is none. `row` is what a profile says
-    of the tool, and `before` makes calls of the tool that explains its calls.
+    of the tool, and `before` makes calls of the tool that explains its calls. `code` foresees what renamings change.
     """
 
     tool: ToolDescriptor = field(converter=as_ours)
@@ -53,6 +62,7 @@ class BridgedTool(SessionTool):
     reader: Workspace | None = None
     row: ToolRow = NO_ROW
     before: ToolExecutor | None = None
+    code: Code | None = None
 
     @property
     def descriptor(self) -> ToolDescriptor:
@@ -120,12 +130,26 @@ class BridgedTool(SessionTool):
         call = ToolCall(context.call_id, self.tool.name, self.sent(arguments))
         files = self._changed(arguments, context)
         texts = {path: await text_or_none(self.reader, path) for path in files.values()} if self.reader else {}
+        changes = await self._foreseen(arguments, evolve(context, locations=_known(files.values(), context)))
+        texts |= {path: before for path, (before, _) in changes.items()}
+        foreseen = tuple(Diff(path, before, after) for path, (before, after) in sorted(changes.items()))
 
         async def effect(progress: CallProgress) -> ToolResult:
             self.log.info("session %s: calling %s of the %s", self.session_id, self.tool.name, self.tool.source.value)
             return await self._shown(await self.executor.execute(call, progress), arguments, context, texts)
 
-        return PreparedCall(effect, tuple(self._diffs(arguments, files, texts)))
+        about = "" if not self.row.foreseen else FORESEEN if changes else UNFORESEEN
+        return PreparedCall(effect, foreseen or tuple(self._diffs(arguments, files, texts)), about=about)
+
+    async def _foreseen(self, arguments: JsonObject, context: CallContext) -> TextChanges:
+        """The changes of a renaming as a language server would make it; none where that is not known in time."""
+        if not self.row.foreseen or self.code is None or self.reader is None or not context.locations:
+            return {}
+        parts = TitleParts(self.tool.roles.parts(arguments))
+        same = freeze_object({name: text.format_map(parts) for name, text in self.row.foreseen.items()})
+        with anyio.move_on_after(FORESEEN_LIMIT_S):
+            return await self.code.foreseen({**same, "path": context.locations[0].path}, context)
+        return {}
 
     @property
     def base(self) -> str:
@@ -173,6 +197,11 @@ class BridgedTool(SessionTool):
         return evolve(result, content=(*result.content, *made), for_model=result.text) if made else result
 
 
+def _known(paths: Iterable[str], context: CallContext) -> tuple[Location, ...]:
+    wanted = {*paths}
+    return tuple(where for where in context.locations if where.path in wanted)
+
+
 def _is_open(where: Location) -> bool:
     return where.inside and not where.secret
 
@@ -196,11 +225,12 @@ class OtherParties:
     """Makes the tools of other parties for a session and lives as long as it.
 
     `profiles` are what is known of tools of well-known servers; the first one about a tool counts. `reader` reads the
-    texts for the diffs of questions and results.
+    texts for the diffs of questions and results, and `code` foresees renamings.
     """
 
     profiles: tuple[Profile, ...] = ()
     reader: Workspace | None = None
+    code: Code | None = None
 
     def row(self, tool: ToolDescriptor, trust: Trust = Trust.NAMED) -> ToolRow:
         """The row of the tool in a profile, as far as it is believed; the client's catalogue goes by the name `ide`."""

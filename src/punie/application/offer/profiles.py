@@ -94,7 +94,8 @@ class ToolRow:
     `purpose` is the name of Punie's tool of that purpose, or any word that rows of one server share; of these the first
     row counts. `knows` says what the tool knows that Punie's own does not. `every` and `exact` are flags of a tool that
     replaces texts: whether every occurrence is replaced, and whether upper and lower case differ. `gives` are flags of
-    the calls that Punie itself makes.
+    the calls that Punie itself makes. `foreseen` are the arguments of a renaming by Punie's `code` with the same
+    effect, with arguments of the call in braces.
     """
 
     roles: Mapping[str, Role] = field(factory=dict[str, Role])
@@ -107,6 +108,7 @@ class ToolRow:
     every: str = ""
     exact: str = ""
     gives: Mapping[str, bool] = field(factory=dict[str, bool])
+    foreseen: Mapping[str, str] = field(factory=dict[str, str])
     result: ResultForm = ResultForm()
     before: Explanation = Explanation()
     place: int = 0
@@ -183,17 +185,16 @@ def _row(given: object, where: str, shared: Mapping[str, Role], place: int) -> T
     does = _word(Does, told.pop("does", None), f"{where}: does")
     kind = _word(ToolKind, told.pop("kind", None), f"{where}: kind")
     wins = _word(Wins, told.pop("wins", None), f"{where}: wins")
-    gives = _only(told.pop("gives", {}), None, f"{where}: gives")
-    if wrong := [name for name, value in gives.items() if not isinstance(value, bool)]:
-        raise ValueError(f"{where}: gives: {wrong[0]} must be true or false")
+    gives = _all_of(bool, told.pop("gives", {}), f"{where}: gives", "true or false")
+    foreseen = _all_of(str, told.pop("foreseen", {}), f"{where}: foreseen", "a text")
     row = _filled(ToolRow, told, where)
     if kind is None:
         kind = ToolKind.OTHER if does is None else _KINDS.get(does, ToolKind.OTHER)
-    for template in (row.title, result.each, before.each):
+    for template in (row.title, result.each, before.each, *foreseen.values()):
         _check_template(template, where)
     return evolve(
         row, roles=roles, does=does, kind=kind, wins=wins or Wins.NEVER, result=result, before=before, place=place,
-        gives=cast("Mapping[str, bool]", gives),
+        gives=gives, foreseen=foreseen,
     )  # fmt: skip
 
 
@@ -204,6 +205,7 @@ def _roles(given: object, where: str) -> dict[str, Role]:
 
 
 _Word = TypeVar("_Word", bound=StrEnum)
+_Plain = TypeVar("_Plain", bool, str)
 _Filled = TypeVar("_Filled", ToolRow, ResultForm, Explanation)
 
 
@@ -217,9 +219,14 @@ def _word(kind: type[_Word], given: object, where: str) -> _Word | None:
 
 def _filled(kind: type[_Filled], given: object, where: str) -> _Filled:
     told = _only(given, {one.name for one in fields(kind) if one.default is not NOTHING}, where)
-    if wrong := [key for key, value in told.items() if not isinstance(value, str)]:
-        raise ValueError(f"{where}: {wrong[0]} must be a text")
-    return kind(**cast("dict[str, Any]", told))
+    return kind(**cast("dict[str, Any]", _all_of(str, told, where, "a text")))
+
+
+def _all_of(kind: type[_Plain], given: object, where: str, right: str) -> dict[str, _Plain]:
+    told = _only(given, None, where)
+    if wrong := [name for name, value in told.items() if not isinstance(value, kind)]:
+        raise ValueError(f"{where}: {wrong[0]} must be {right}")
+    return dict(cast("Mapping[str, _Plain]", told))
 
 
 def _only(given: object, keys: Iterable[str] | None, where: str) -> Mapping[str, object]:

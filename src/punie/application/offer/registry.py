@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.application.offer.twins import hidden_twins
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
@@ -199,7 +199,7 @@ class ToolRegistry:
                 found[name] = _Entry(tool.descriptor, offered=True, tool=tool)
         offered = [entry.tool for entry in found.values() if entry.tool is not None and self._may_stand_in(entry)]
         for name, why in hidden_twins(offered, by_client, self.twins).items():
-            self._left_out[name] = LeftOut(found.pop(name).descriptor, why, twin=True)
+            self._left_out[name] = LeftOut(_taken_out(found, name), why, twin=True)
         self._entries = {**found, **own}
         self._catalog = None
         for name, old in before.items():
@@ -287,6 +287,16 @@ class ToolRegistry:
         self._catalog = None
         for hear in self._subscribers:
             hear(event)
+
+
+def _taken_out(entries: dict[str, _Entry], name: str) -> ToolDescriptor:
+    """Take out the tool of that name, or of a tool the part of that name, of which the descriptor is made up."""
+    if name in entries:
+        return entries.pop(name).descriptor
+    whole, _, part = name.rpartition("-")
+    tool = cast("SessionTool", entries[whole].tool).parts[part]
+    entries[whole] = _Entry(tool.descriptor, offered=True, tool=tool)
+    return evolve(tool.descriptor, name=name)
 
 
 def mentions(tool: ToolDescriptor, text: str) -> bool:

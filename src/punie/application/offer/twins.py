@@ -14,11 +14,16 @@ def hidden_twins(tools: Sequence[SessionTool], by_client: Container[str], choice
     """The tools that are not offered, by name, each with the reason in words for a person.
 
     `by_client` are the names of tools in Punie's catalogue that the client carries out, and so knows as much of the
-    files as its own server does. A tool whose server failed gives way to Punie's.
+    files as its own server does. A tool whose server failed gives way to Punie's. A part of a tool
+    (`SessionTool.parts`) has a name of its own, such as `code-rename`.
     """
     if choice is Twins.BOTH:
         return {}
-    own = {tool.descriptor.name for tool in tools}
+    own = {
+        name
+        for tool in tools
+        for name in (tool.descriptor.name, *(f"{tool.descriptor.name}-{part}" for part in tool.parts))
+    }
     hidden: dict[str, str] = {}
     purposes: dict[str, list[tuple[ToolRow, BridgedTool]]] = {}
     for tool in tools:

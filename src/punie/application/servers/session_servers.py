@@ -108,7 +108,15 @@ class SessionServers(Elsewhere):
         explains = [one for one in listed if (one.server, one.name) == named] if row.before.tool else []
         before = ServerCalls(self.registry, explains[0]) if explains else None
         return ServerTool(
-            others.known(tool, trust), executor, self.session_id, self.log, along, others.reader, row, before
+            others.known(tool, trust),
+            executor,
+            self.session_id,
+            self.log,
+            along,
+            others.reader,
+            row,
+            before,
+            others.code,
         )
 
     def hear(self, changed: Callable[[], None]) -> None:

@@ -135,6 +135,11 @@ class SessionTool(Protocol):
         """Whether the person sees the effect anyway, so that only a call that asks or fails needs a card."""
         return False
 
+    @property
+    def parts(self) -> Mapping[str, SessionTool]:
+        """The parts of the tool that another tool may stand in for, each with the tool without it."""
+        return {}
+
     def as_called(self, arguments: JsonObject) -> SessionTool:
         """The tool that carries this call out: itself, or one that is judged otherwise because of the arguments."""
         del arguments

@@ -78,7 +78,8 @@ def test_killed_at_any_step_all_files_are_changed_or_none_once_the_next_session_
     assert {True, False} == set(seen)
 
 
-def test_a_file_that_somebody_changed_after_the_kill_stays_theirs(tmp_path: Path) -> None:
+def begun_and_killed(tmp_path: Path) -> tuple[Path, Path]:
+    """The project and the folder of temporary files after a change that was killed before its first file."""
     project, temporary = project_of(tmp_path / "project"), tmp_path / "tmp"
     temporary.mkdir()
     folder = PrivateFolder(str(temporary / f"punie-{0:032x}"))
@@ -93,6 +94,22 @@ def test_a_file_that_somebody_changed_after_the_kill_stays_theirs(tmp_path: Path
         write_files({str(project / name): data for name, data in CHANGE.items()}, folder.draft, journal)
 
     assert killed_at(10_000, work)
+    assert texts(project) != NEW
+    return project, temporary
+
+
+def test_what_was_begun_is_completed_also_where_there_is_no_time_or_place_for_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, temporary = begun_and_killed(tmp_path)
+    (temporary / f"punie-{0:032x}" / "of a program that still runs").mkdir()
+    monkeypatch.setattr("punie.adapters.local.files.private_folder.SWEEP_LIMIT_S", -1.0)
+    remove_abandoned(str(temporary))
+    assert {name: text for name, text in texts(project).items() if not name.endswith(".tmp")} == NEW
+
+
+def test_a_file_that_somebody_changed_after_the_kill_stays_theirs(tmp_path: Path) -> None:
+    project, temporary = begun_and_killed(tmp_path)
     (project / "a.txt").write_text("theirs")
     remove_abandoned(str(temporary))
     assert texts(project) == {**NEW, "a.txt": "theirs"}

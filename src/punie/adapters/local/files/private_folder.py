@@ -123,47 +123,55 @@ class PrivateFolder:
 
 
 def remove_abandoned(parent: str) -> None:
-    """Remove the folders of this user's sessions whose process is gone; never raises, ends after `SWEEP_LIMIT_S`.
+    """Remove the folders of this user's sessions whose process is gone; never raises.
 
-    Files that those processes were writing elsewhere go too, by the notes in their folder. A folder is abandoned where
-    its name is one of Punie's, it is no link, it belongs to this user alone, and it holds files only, among them a lock
-    that no process holds, and folders of programs. Anything else is left as it is.
+    First the changes that those processes had begun are completed, whatever else can be done here. The removal ends
+    after `SWEEP_LIMIT_S`. Files that those processes were writing elsewhere go too, by the notes in their folder. A
+    folder is abandoned where its name is one of Punie's, it is no link, it belongs to this user alone, and it holds
+    files only, among them a lock that no process holds, and folders of programs. Anything else is left as it is.
     """
-    until_s = time.monotonic() + SWEEP_LIMIT_S
+    until_s, found = time.monotonic() + SWEEP_LIMIT_S, list[str]()
     with suppress(OSError), os.scandir(parent) as entries:
-        for entry in entries:
-            if time.monotonic() > until_s:
-                return
-            if _NAME.fullmatch(entry.name):
-                _remove_if_abandoned(entry.path, until_s)
-
-
-def _remove_if_abandoned(path: str, until_s: float) -> None:
-    with suppress(OSError), opened(path, LIST_FLAGS) as folder:
-        found = os.fstat(folder)
-        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) == 0o700:
-            _empty_if_abandoned(folder, until_s)
+        found = [entry.path for entry in entries if _NAME.fullmatch(entry.name)]
+    for path in found:
+        with suppress(OSError), _abandoned(path) as folder:
+            for name in filter(_JOURNAL_NAME.fullmatch, os.listdir(folder)):
+                _complete(folder, name)
+    for path in found:
+        if time.monotonic() > until_s:
+            return
+        with suppress(OSError):
+            with _abandoned(path) as folder:
+                _empty(folder, until_s)
             os.rmdir(path)  # refuses unless it is empty
 
 
-def _empty_if_abandoned(folder: int, until_s: float) -> None:
-    lock = _taken(os.open(LOCK, _LOCK_FLAGS, dir_fd=folder))
-    if lock is None:
+@contextmanager
+def _abandoned(path: str) -> Generator[int]:
+    """The opened folder of a session whose process is gone, with its lock. Raises `OSError` for any other."""
+    with opened(path, LIST_FLAGS) as folder:
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != 0o700:
+            raise PermissionError(path)
+        lock = _taken(os.open(LOCK, _LOCK_FLAGS, dir_fd=folder))
+        if lock is None:
+            raise BlockingIOError(path)
+        try:
+            yield folder
+        finally:
+            os.close(lock)
+
+
+def _empty(folder: int, until_s: float) -> None:
+    names = _without_programs(folder)
+    if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
         return
-    try:
-        names = _without_programs(folder)
-        if not all(stat.S_ISREG(os.lstat(name, dir_fd=folder).st_mode) for name in names):
+    for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
+        if time.monotonic() > until_s:
             return
-        for name in filter(_JOURNAL_NAME.fullmatch, names):  # before the notes about the same drafts
-            _complete(folder, name)
-        for name in sorted(names, key=LOCK.__eq__):  # the lock last: an unfinished job is found again
-            if time.monotonic() > until_s:
-                return
-            if name.startswith(_NOTE):
-                _remove_draft(os.fsdecode(read_file(folder, name, _PATH_LIMIT_BYTES)), name)
-            os.unlink(name, dir_fd=folder)
-    finally:
-        os.close(lock)
+        if name.startswith(_NOTE):
+            _remove_draft(os.fsdecode(read_file(folder, name, _PATH_LIMIT_BYTES)), name)
+        os.unlink(name, dir_fd=folder)
 
 
 def _without_programs(folder: int) -> list[str]:

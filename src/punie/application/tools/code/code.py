@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import cast
+
 from attrs import evolve, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
@@ -9,7 +12,7 @@ from punie.application.tools.code.naming import fits, in_text
 from punie.application.tools.code.patch_of_texts import patch_of
 from punie.application.tools.files.file_memory import path_of, relative
 from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool, only_in_a_turn
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.tools.catalog import Serving
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
@@ -47,6 +50,7 @@ class Code(BuiltInTool):
 
     code: CodeServer
     starts_own: str = ""
+    renames: bool = True
     SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
     NEEDS = (CodeServer,)
     DESCRIPTOR = ToolDescriptor(
@@ -78,7 +82,12 @@ class Code(BuiltInTool):
 
     @property
     def descriptor(self) -> ToolDescriptor:
-        return evolve(self.DESCRIPTOR, column=Column.OTHER_COMMAND) if self.starts_own else self.DESCRIPTOR
+        offered = self.DESCRIPTOR if self.renames else WITHOUT_RENAME
+        return evolve(offered, column=Column.OTHER_COMMAND) if self.starts_own else offered
+
+    @property
+    def parts(self) -> Mapping[str, SessionTool]:
+        return {"rename": evolve(self, renames=False)}
 
     def as_called(self, arguments: JsonObject) -> SessionTool:
         program = None if self.code.running else self.code.program()
@@ -107,6 +116,16 @@ class Code(BuiltInTool):
             return await self._told(do, arguments, context)
 
         return PreparedCall(effect)
+
+    async def foreseen(self, arguments: JsonObject, context: CallContext) -> TextChanges:
+        """The changes of a renaming that another tool makes; none where no server can tell them without a question."""
+        program = None if self.code.running else self.code.program()
+        if not self.code.running and (program is None or program.own):
+            return {}
+        try:
+            return await self._changes("rename", arguments, context)
+        except ToldToModel:
+            return {}
 
     async def _told(self, do: str, arguments: JsonObject, context: CallContext) -> ToolResult:
         code = await self._started()
@@ -174,6 +193,16 @@ class Code(BuiltInTool):
             raise ToolFailedError(f"The project defines no {symbol}. Give the path and line where it is used.")
         listed = "\n".join(_shown(one, context.cwd) for one in found[:CANDIDATES])
         raise ToolFailedError(f"{len(found)} symbols have that name; give path and line:\n{listed}")
+
+
+def _without_rename(whole: ToolDescriptor) -> ToolDescriptor:
+    wanted = {**STRING, "enum": tuple(name for name in TITLES if name != "rename")}
+    properties = {**cast("JsonObject", whole.parameters["properties"]), "do": wanted}
+    described = whole.description.replace("rename and fix edit files", "fix edits files")
+    return evolve(whole, description=described, parameters={**whole.parameters, "properties": properties})
+
+
+WITHOUT_RENAME = _without_rename(Code.DESCRIPTOR)
 
 
 def _line(arguments: JsonObject, context: CallContext) -> Spot:
