@@ -33,8 +33,9 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.tools.files.shared_files import SharedFiles
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
+from punie.ports.repository import Repository
 from punie.ports.sessions import UsageLedger
-from punie.ports.workspace import FileTree, PathGuard, Repository, Terminals, Workspace
+from punie.ports.workspace import FileTree, PathGuard, Terminals, Workspace
 from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.disk import FakeDisk

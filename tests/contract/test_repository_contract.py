@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
-from punie.ports.workspace import RepositoryStatus
+from punie.ports.repository import RepositoryStatus
 from tests.contract.tables import REPOSITORIES, RepositoryBench
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-10")]

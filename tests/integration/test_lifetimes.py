@@ -25,7 +25,8 @@ from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
-from punie.ports.workspace import FileTree, Repository, Workspace
+from punie.ports.repository import Repository
+from punie.ports.workspace import FileTree, Workspace
 from tests.fakes.absent import nothing_kept
 from tests.fakes.client import FakeClient
 

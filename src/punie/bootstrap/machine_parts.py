@@ -35,8 +35,9 @@ from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside
 from punie.ports.code import CodeServer
 from punie.ports.people import Peer
+from punie.ports.repository import Repository
 from punie.ports.tools import PythonChecks
-from punie.ports.workspace import Disk, FileTree, Repository, Workspace
+from punie.ports.workspace import Disk, FileTree, Workspace
 
 
 def guard(setup: SessionSetup) -> LocalPathGuard:

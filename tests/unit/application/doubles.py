@@ -19,21 +19,18 @@ from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestRe
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.code import CodeServer
 from punie.ports.history import FileVersion
+from punie.ports.repository import Commit, Repository, RepositoryStatus, WorkTree
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import (
-    Commit,
     Definition,
     FileTree,
     Findings,
     FoundLine,
     Listing,
     Outlines,
-    Repository,
-    RepositoryStatus,
     SkillShelf,
     Sought,
     Workspace,
-    WorkTree,
 )
 from tests.fakes.client import FakeClient
 from tests.fakes.code import FakeCodeServer

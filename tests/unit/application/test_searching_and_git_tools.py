@@ -17,7 +17,8 @@ from punie.application.tools.git.git_status import GitStatus
 from punie.application.tools.terminals.get_shell_info import GetShellInfo, ShellInfo
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.json_value import thaw
-from punie.ports.workspace import Commit, Definition, FoundLine, RepositoryStatus, Sought
+from punie.ports.repository import Commit, RepositoryStatus
+from punie.ports.workspace import Definition, FoundLine, Sought
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
 from tests.unit.application.doubles import MadeUpRepository, MadeUpTree

@@ -22,7 +22,7 @@ from dulwich.refs import HEADREF
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.adapters.git.status import UntrackedFiles, changed_paths, folders_of, require_full_index, staged_paths
 from punie.domain.errors import ToolFailedError
-from punie.ports.workspace import Commit
+from punie.ports.repository import Commit
 from shellsight.secret_names import is_secret
 
 LOG_LIMIT = 1_000

@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from punie.domain.errors import ToolFailedError, UnsupportedHereError
 from punie.ports.history import FileVersion
-from punie.ports.workspace import Commit, Repository, RepositoryStatus, WorkTree
+from punie.ports.repository import Commit, Repository, RepositoryStatus, WorkTree
 
 if TYPE_CHECKING:
     from punie.adapters.git.checkout import Checkout

@@ -15,7 +15,7 @@ from dulwich.objects import S_ISGITLINK, Blob
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
 from punie.domain.errors import ToolFailedError
 from punie.mechanics.ignore_rules import IgnoreRules
-from punie.ports.workspace import RepositoryStatus
+from punie.ports.repository import RepositoryStatus
 
 ENTRY_LIMIT = 200_000
 _DEPTH_LIMIT = 100

@@ -18,7 +18,7 @@ from punie.adapters.git.status import UntrackedFiles, changed_paths, staged_path
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.paths import is_inside
 from punie.ports.history import FileVersion
-from punie.ports.workspace import WorkTree
+from punie.ports.repository import WorkTree
 
 UNTRACKED_LIMIT = 2_000
 

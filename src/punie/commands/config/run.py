@@ -34,7 +34,8 @@ from punie.bootstrap.settings.keys import (
 )
 from punie.bootstrap.settings.sources import Said, Speaker, Traced, stored_trust, trace_settings
 from punie.commands.flags import settings_flags
-from punie.commands.permissions.run import holds_boxes, rule_words
+from punie.commands.permissions.judging import holds_boxes
+from punie.commands.permissions.wording import rule_words
 from punie.commands.running import CommandError, command_environ, directory_of, start_logging, told
 from punie.domain.errors import SettingsError
 from punie.domain.tools.execution import READ_OUTPUT_BYTES

@@ -20,7 +20,7 @@ from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.settings.files import database_file, project_settings_file
 from punie.bootstrap.settings.sources import LeftOut, project_gains
-from punie.commands.permissions.run import rule_words
+from punie.commands.permissions.wording import rule_words
 from punie.commands.running import (
     Exit,
     command_environ,

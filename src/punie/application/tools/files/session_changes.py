@@ -22,7 +22,8 @@ from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
 from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
-from punie.ports.workspace import Disk, PathGuard, Repository, WorkTree
+from punie.ports.repository import Repository, WorkTree
+from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
 from shellsight.secret_names import is_secret
 

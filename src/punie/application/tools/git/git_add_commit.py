@@ -17,8 +17,8 @@ from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import Location
+from punie.ports.repository import Repository
 from punie.ports.tools import CallProgress
-from punie.ports.workspace import Repository
 
 
 @frozen

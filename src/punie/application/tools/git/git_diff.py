@@ -12,7 +12,7 @@ from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import flag_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.workspace import Repository
+from punie.ports.repository import Repository
 
 
 @frozen

@@ -12,7 +12,7 @@ from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import whole_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.workspace import Commit, Repository
+from punie.ports.repository import Commit, Repository
 
 LOG_DEFAULT = 10
 LOG_LIMIT = 200

@@ -11,7 +11,7 @@ from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.json_value import JsonObject
-from punie.ports.workspace import Repository
+from punie.ports.repository import Repository
 
 
 @frozen
