@@ -20,6 +20,7 @@ from punie_ide.tools import IdeTool, ToolAnswer, ToolContext, ToolPreview, ToolS
 pytestmark = pytest.mark.anyio
 
 AGENT = Path(__file__).with_name("agent_of_the_sdk.py")
+SERVER = Path(__file__).parents[1] / "fakes" / "mcp_servers" / "stdlib_server.py"
 
 
 async def shout(arguments: dict[str, Any], _context: ToolContext) -> str:
@@ -111,17 +112,19 @@ async def test_version_1_1_previews_before_the_question_and_shows_places_and_cha
 async def test_the_kit_checks_an_ide_over_real_pipes_and_writes_its_report(project: Path, tmp_path: Path) -> None:
     root, report = str(project), tmp_path / "report.json"
     agent = [sys.executable, "-m", "punie", "ide", "check", "--report", str(report)]
+    server = {"name": "idea", "command": sys.executable, "args": [str(SERVER), "--listing", "bad"], "env": []}
     with anyio.fail_after(60):
         async with open_local_ide(root, agent=agent, tools=[IdeTool("shout", shout)], decide=skip) as ide:
-            session = await ide.new_session(root)
+            session = await ide.new_session(root, mcpServers=[server])
             turn = await session.prompt("go")
     told = json.loads(report.read_text("utf-8"))
     rows = {row["name"]: row for row in told["checks"]}
     assert [*rows] == [*CHECKS]
-    assert [name for name, row in rows.items() if not row["ok"]] == ["schemas"], "the tool has no description"
+    assert [name for name, row in rows.items() if not row["ok"]] == ["servers", "schemas"]
+    assert "idea: list is left out: its inputSchema does not describe an object." in rows["servers"]["detail"]
     assert "shout: it needs a description" in rows["schemas"]["detail"]
     assert told["ok"] is False
-    assert "1 checks failed: schemas." in turn.text
+    assert "2 checks failed: servers, schemas." in turn.text
     assert rows["diffs"]["skipped"] is True
 
 

@@ -19,9 +19,10 @@ from punie.mechanics.jsonrpc.in_flight import Router
 from punie_ide.check.calling import calls, cancel, previews, results
 from punie_ide.check.declared import discovery, handshake, read_catalogue, schemas, session
 from punie_ide.check.machine import files, terminals, truncation, unsaved_buffer
-from punie_ide.check.peer import EXTENSION, Client, Patience, Schemas, members
+from punie_ide.check.peer import EXTENSION, Client, Patience, Reach, Schemas, members
 from punie_ide.check.people import MAX_CHANGES, diffs, permission_options, tools_changed
 from punie_ide.check.report import CheckStopped, Findings, encode_report
+from punie_ide.check.servers import servers
 from punie_ide.check.tap import Tap
 from punie_ide.router import CHANGED
 
@@ -39,7 +40,7 @@ async def wire(client: Client, found: Findings) -> None:
 
 
 CHECKS: Mapping[str, Check] = {check.__name__: check for check in (
-    handshake, session, discovery, schemas, calls, results, cancel, previews, files, terminals, truncation,
+    handshake, session, servers, discovery, schemas, calls, results, cancel, previews, files, terminals, truncation,
     permission_options, diffs, unsaved_buffer, tools_changed, wire,
 )}  # fmt: skip
 """The checks by their names, in their order. The last ones need a person, who may skip them."""
@@ -49,7 +50,10 @@ WITH_PERSON = frozenset({"permission_options", "diffs", "unsaved_buffer", "tools
 
 _INITIALIZED: dict[str, object] = {
     "protocolVersion": 1,
-    "agentCapabilities": {"_meta": {EXTENSION: {"discoverTools": {"version": 1, "minor": 1}}}},
+    "agentCapabilities": {
+        "mcpCapabilities": {"http": True, "sse": True},
+        "_meta": {EXTENSION: {"discoverTools": {"version": 1, "minor": 1}}},
+    },
     "agentInfo": {"name": "punie-ide-check", "title": "Punie's check of IDEs", "version": __version__},
     "authMethods": [],
 }
@@ -57,11 +61,15 @@ _INITIALIZED: dict[str, object] = {
 
 @define(eq=False)
 class CheckAgent(Router):
-    """The agent of one connection, which ends with it. `save` gets the report of each prompt."""
+    """The agent of one connection, which ends with it.
+
+    `save` gets the report of each prompt. `reach` makes the MCP servers of a session; without it none is checked.
+    """
 
     transport: Transport
     schemas: Schemas
     save: Save | None = None
+    reach: Reach | None = None
     patience: Patience = field(factory=Patience)
     log: logging.Logger = field(factory=lambda: logging.getLogger("punie.ide_check"))
     connection: Connection = field(init=False)
@@ -124,7 +132,7 @@ class CheckAgent(Router):
     async def _open(self, body: dict[str, Any]) -> object:
         if self._declared is None:
             raise RpcError(INVALID_PARAMS, "Send initialize first.")
-        client = Client(self.connection, self._tap, self.schemas, self.patience, self._declared, body)
+        client = Client(self.connection, self._tap, self.schemas, self.patience, self.reach, self._declared, body)
         if len(self._sessions) >= MAX_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         self._sessions[client.session_id] = client

@@ -159,17 +159,17 @@ async def schemas(client: Client, found: Findings) -> None:
         name = members(raw).get("name")
         about = found.about(one_line(name, 64) if isinstance(name, str) and name else f"Entry {position}")
         if about.require(isinstance(raw, dict), "it is not an object."):
-            _look_at_entry(client, members(raw), about)
+            good = isinstance(name, str) and NAME_PATTERN.fullmatch(name) and "__" not in name
+            about.require(good, "its name has to be 1 to 64 of A-Z a-z 0-9 _ - without two underscores in a row.")
+            look_at_entry(client, members(raw), about)
         about.require(word(name) not in names, "an earlier entry has the same name; this one is never offered.")
         names |= {name} if isinstance(name, str) else set()
     found.note(f"{len(names)} entries can be used.")
 
 
-def _look_at_entry(client: Client, entry: dict[str, Any], found: Findings) -> None:
-    name, described = entry.get("name"), entry.get("description")
-    good = isinstance(name, str) and NAME_PATTERN.fullmatch(name) and "__" not in name
-    found.require(good, "its name has to be 1 to 64 of A-Z a-z 0-9 _ - without two underscores in a row.")
-    kinds = [kind.value for kind in ToolKind]
+def look_at_entry(client: Client, entry: dict[str, Any], found: Findings) -> None:
+    """The entry of one tool, of the client's catalogue or of an MCP server, but for its name."""
+    described, kinds = entry.get("description"), [kind.value for kind in ToolKind]
     found.require(entry.get("kind", "other") in kinds, f"its kind is none of {', '.join(kinds)}.")
     said = isinstance(described, str) and described.strip()
     found.require(said, "it needs a description, whose first sentence is all that a model may see.")

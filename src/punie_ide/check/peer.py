@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import secrets
-from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, TypeAlias, cast
 
 import anyio
 import msgspec
@@ -43,18 +44,41 @@ class Patience:
     check_s: float = 60.0
 
 
+class PassedServer(Protocol):
+    """A server of the session, connected when it is first used; lives as long as the check."""
+
+    @property
+    def name(self) -> str:
+        """The name that the client gave it."""
+        ...
+
+    async def listing(self) -> tuple[list[dict[str, Any]], list[str]]:
+        """The entries of the tools that can be used, and the faults of the others. Raises `CheckStopped`."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
+        """Whether the call succeeded, and its text. Raises `CheckStopped`."""
+        ...
+
+
+Reach: TypeAlias = Callable[[Sequence[Raw], str], AbstractAsyncContextManager[Sequence[PassedServer]]]
+"""Makes the servers of the entries in `mcpServers` for a session in that directory."""
+
+
 @define(eq=False)
 class Client:
     """One session of the client that is checked; `declared` are the parameters of its `initialize`.
 
-    `opened` are those of `session/new`. `results` are the calls that the check of calls made. `changes` are the
-    notifications that the tools changed, their parameters as sent.
+    `reach` makes its MCP servers, None where none is checked. `opened` are the parameters of `session/new`. `results`
+    are the calls that the check of calls made. `changes` are the notifications that the tools changed, their parameters
+    as sent.
     """
 
     connection: Connection
     tap: Tap
     schemas: Schemas
     patience: Patience
+    reach: Reach | None
     declared: dict[str, Any]
     opened: dict[str, Any]
     session_id: str = field(factory=lambda: f"ide-check-{secrets.token_hex(4)}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from punie.mechanics.jsonrpc.stdio import FdTransport
 from punie.ports.workspace import Workspace
 from punie_ide.check.agent import CheckAgent
 from punie_ide.check.peer import Patience
+from punie_ide.check.report import CheckStopped
 from punie_ide.permission import Question
 from punie_ide.reference import ReferenceIde, connect_ide
 from punie_ide.task_group import flat_task_group
@@ -122,6 +124,40 @@ class Person:
         return named["Done"]
 
 
+@define
+class Served:
+    """An MCP server of the client, as Punie reaches it. With `hangs` it serves nothing more after its first call."""
+
+    name: str = "idea"
+    tools: list[Message] = field(factory=lambda: [_looker()])
+    dropped: tuple[str, ...] = ()
+    answer: tuple[bool, str] = (True, "app.py")
+    gone: str = ""
+    hangs: bool = False
+    changes: bool = False
+    called: bool = False
+
+    async def listing(self) -> tuple[list[Message], list[str]]:
+        if self.gone:
+            raise CheckStopped(self.gone)
+        if self.called and self.hangs:
+            await anyio.sleep_forever()
+        listed = [*self.tools]
+        self.tools = [*listed, _looker("another")] if self.changes else self.tools
+        return listed, [*self.dropped]
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
+        self.called = True
+        if self.hangs:
+            await anyio.sleep_forever()
+        return self.answer
+
+
+def _looker(name: str = "open_files", **more: Any) -> Message:
+    hints = {"readOnlyHint": True}
+    return {"name": name, "description": "Tell.", "inputSchema": {"type": "object"}, "annotations": hints} | more
+
+
 # -- faults ------------------------------------------------------------------------------------------------------------
 
 
@@ -134,6 +170,11 @@ class Fault:
     says: Alter | None = None
     hears: Alter | None = None
     hangs: bool = False
+    server: Callable[[], Served] = Served
+
+    @asynccontextmanager
+    async def reach(self, _entries: Sequence[Any], _cwd: str) -> AsyncIterator[list[Served]]:
+        yield [self.server()]
 
 
 @define(eq=False)
@@ -337,6 +378,23 @@ FAULTS = (
     Fault("no list of servers", "session", opened(mcpServers=GONE)),
     Fault("a server without arguments", "session", _server(args="-jar")),
     Fault("variables as an object", "session", _server(env={"A": "1"})),
+    *(
+        Fault(name, "servers", hangs=True, server=partial(Served, **how))
+        for name, how in (
+            ("a server that does not start", {"gone": "It ended."}),
+            ("a tool that is left out", {"dropped": ("find is left out: no schema.",)}),
+            ("a tool of a server without a description", {"tools": [_looker(description="")]}),
+            ("a tool of a server with a schema of its own", {"tools": [_looker(inputSchema={"type": "txt"})]}),
+            ("a tool of a server that fails", {"answer": (False, "no project")}),
+            ("a block that MCP does not have", {"answer": (True, "[content that Punie cannot read: 7]")}),
+            (
+                "a promise of a server that is not kept",
+                {"answer": (True, "x\nWarning: the structured part")},
+            ),
+            ("a list that changes by itself", {"changes": True}),
+            ("a server that hangs after a cancel", {"hangs": True}),
+        )
+    ),
     Fault("discovery refused", "discovery", refused(DISCOVER)),
     Fault("discovery never answered", "discovery", silent(DISCOVER), hangs=True),
     Fault("tools as an object", "discovery", answer(DISCOVER, tools={})),
@@ -489,7 +547,9 @@ async def checked_ide(fault: Fault, project: Path, patience: Patience) -> AsyncI
     ide_reads, agent_writes = os.pipe()
     buffers = Buffers(LocalWorkspace(LocalPathGuard((str(project),), str(project))))
     person = Person(buffers)
-    agent = CheckAgent(FdTransport(agent_reads, agent_writes), JsonSchemaRsValidator(), patience=patience)
+    agent = CheckAgent(
+        FdTransport(agent_reads, agent_writes), JsonSchemaRsValidator(), patience=patience, reach=fault.reach
+    )
     shelf = ToolShelf(TOOLS, minor=1)
     try:
         async with LocalTerminals() as terminals, flat_task_group() as tasks:

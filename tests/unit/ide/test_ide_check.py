@@ -30,7 +30,8 @@ async def report_of(fault: Fault, project: Path, *names: str) -> dict[str, dict[
     """The rows of the report by name; the checks are all of them where none is named."""
     with anyio.fail_after(60):
         async with checked_ide(fault, project, HURRIED if fault.hangs else Patience(person_s=10)) as ide:
-            session = await ide.new_session(str(project))
+            server = {"name": "idea", "command": "java", "args": [], "env": []}
+            session = await ide.new_session(str(project), mcpServers=[server])
             turn = await session.prompt(" ".join(names) or "Check everything")
     found = re.search(r"```json\n(.*?)```", turn.text, re.DOTALL)
     assert found is not None, turn.text

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import anyio
+from attrs import define
 
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
@@ -146,6 +147,22 @@ def _text(item: Mapping[str, Any], key: str) -> str | None:
 def _as_json(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 300 else f"{text[:300]}..."
+
+
+@define
+class Unshown(CallProgress):
+    """The progress of a call that no session makes: nothing is shown, kept or reported."""
+
+    call_id: str = "unshown"
+
+    async def show(self, *content: ResultContent) -> None:
+        """Nothing is shown."""
+
+    def leave(self, so_far: ToolResult) -> None:
+        """Nothing is kept of a call that is cut short."""
+
+    async def report(self, message: str, fraction: float | None = None) -> None:
+        """Nothing is reported."""
 
 
 PATIENCE: Final = 10

@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from punie.adapters.acp.client_servers import PORT, PROJECT, PROJECT_ARGUMENT, TOKEN, with_ide_ways
 from punie.adapters.console.front_end import HeadlessBroker
 from punie.adapters.local.machine import LocalClock
+from punie.adapters.mcp.calls import Unshown
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.turns.run_turn import PromptTurn
@@ -26,14 +27,13 @@ from punie.domain.session.events import CallFinished, SessionEvent
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
-from punie.domain.tools.tool import ToolOutcome, ToolResult
-from punie.domain.values.content import Prompt, ResultContent
+from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import freeze_object, object_in
 from punie.ports.engine import EventSink
 from punie.ports.people import Peer
 from punie.ports.servers import ServerUnavailableError
-from punie.ports.tools import CallProgress
 
 KNOWN_PORT = "64342"
 """The port that JetBrains' IDEs take first for their server."""
@@ -45,20 +45,6 @@ _READERS = ("get_all_open_file_paths", "get_repositories", "get_project_modules"
 """Tools that only read, one of which is called; they take no argument but the project's path."""
 
 _SWITCH = "In the IDE: Settings > Tools > MCP Server > Enable MCP Server."
-
-
-@define
-class _Silent(CallProgress):
-    call_id: str = "doctor"
-
-    async def show(self, *content: ResultContent) -> None:
-        """Nothing is shown."""
-
-    def leave(self, so_far: ToolResult) -> None:
-        """Nothing is kept of a call that is cut short."""
-
-    async def report(self, message: str, fraction: float | None = None) -> None:
-        """Nothing is reported."""
 
 
 async def ide_tool(case: Case) -> Sequence[Check]:
@@ -120,7 +106,7 @@ async def _called(config: ServerConfig, cwd: str) -> Check:
             return Check("ide tool", f"{config.name} has {len(offered)} tools, and none that doctor calls")
         takes_project = PROJECT_ARGUMENT in object_in(offered[name].input_schema.get("properties"))
         arguments = {PROJECT_ARGUMENT: cwd} if takes_project else {}
-        result = await server.call(name, freeze_object(arguments), _Silent())
+        result = await server.call(name, freeze_object(arguments), Unshown())
     took_s = anyio.current_time() - began
     if result.outcome is not ToolOutcome.SUCCEEDED:
         said = one_line(result.text, _WORDS)

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from attrs import frozen
 
+from punie.adapters.acp.client_servers import decode_servers
+from punie.adapters.local.machine import LocalClock
+from punie.adapters.mcp.calls import Unshown
+from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.commands.running import Exit, beside, exit_at_once, start_logging, watch_signals, wrong
+from punie.domain.values.json_value import freeze_object
 from punie.mechanics.files import write_at_once
 from punie.mechanics.jsonrpc.stdio import FdTransport, claim_stdin, claim_stdout
+from punie.ports.servers import ServerUnavailableError, ToolServer
 from punie_ide.check.agent import CheckAgent, Save
+from punie_ide.check.peer import PassedServer
+from punie_ide.check.report import CheckStopped
 
 
 def run_check(*, report: str | None) -> int:
@@ -31,7 +41,7 @@ def run_check(*, report: str | None) -> int:
     async def serve() -> int:
         exit_code: int = Exit.DONE
         with closing(FdTransport(read_fd, write_fd)) as transport:
-            agent = CheckAgent(transport, JsonSchemaRsValidator(), save, log=log.getChild("ide_check"))
+            agent = CheckAgent(transport, JsonSchemaRsValidator(), save, reach_servers, log=log.getChild("ide_check"))
 
             def stop(signalled: int) -> None:
                 nonlocal exit_code
@@ -43,6 +53,41 @@ def run_check(*, report: str | None) -> int:
         return exit_code
 
     return exit_at_once(anyio.run(serve))
+
+
+@frozen
+class _Passed(PassedServer):
+    """A server as Punie reaches it, with the arguments that Punie sends along."""
+
+    server: ToolServer
+
+    @property
+    def name(self) -> str:
+        return self.server.config.name
+
+    async def listing(self) -> tuple[list[dict[str, Any]], list[str]]:
+        try:
+            listed = await self.server.list_tools()
+        except ServerUnavailableError as error:
+            raise CheckStopped(str(error)) from error
+        dropped = [f"{name} is left out: {why}." for name, why in listed.dropped]
+        return [tool.to_dict() for tool in listed.tools], dropped
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
+        sent = freeze_object({**arguments, **self.server.config.sent_along})
+        try:
+            result = await self.server.call(name, sent, Unshown())
+        except ServerUnavailableError as error:
+            raise CheckStopped(str(error)) from error
+        return result.succeeded, result.text
+
+
+@asynccontextmanager
+async def reach_servers(entries: Sequence[Any], cwd: str) -> AsyncIterator[Sequence[PassedServer]]:
+    """The servers of a client's `mcpServers`, raw as they came; each is started when it is first used."""
+    async with McpServers(LocalClock(), JsonSchemaRsValidator()) as servers:
+        await servers.prepare()
+        yield [_Passed(servers.open(config)) for config in decode_servers(entries, cwd)]
 
 
 async def _save(target: Path, report: dict[str, Any]) -> None:

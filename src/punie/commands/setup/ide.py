@@ -168,8 +168,8 @@ class IdeSetup:
         return f"has the agent {name} now: {display_exact(' '.join([str(entry['command']), *words_of(entry['args'])]))}"
 
     def _added(self, entry: Mapping[str, object]) -> list[str]:
-        """What set-up did not write into the entry: keys, variables, and switches that are not on."""
-        ours = {"env": {}, **dict.fromkeys(self.ide.switches, True)}
+        """The parts of the entry that set-up did not write: keys, variables, and switches that are not on."""
+        ours: Mapping[str, object] = {"env": {}, **dict.fromkeys(self.ide.switches, True)}
         keys = [key for key in entry if key == "env" or key not in self.ide.entry("", [])]
         more = [key for key in keys if ours.get(key) != entry[key]]
         return [f"{key}: {json.dumps(entry[key])}" if key in self.ide.switches else key for key in more]
