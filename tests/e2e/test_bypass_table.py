@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
-from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError
+from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, Item, call, text
 from tests.e2e.turns import Card, Turn
 
@@ -277,12 +277,13 @@ async def test_opening_a_hostile_repository_and_looking_at_it_runs_nothing_of_it
     (project / ".envrc").write_text(str(evil), "utf-8")
     (project / "notes.txt").write_text("changed\n", "utf-8")
     script = [call("git_status"), call("git_diff"), call("git_log"), call("list_files", path="."), text("looked")]
-    async with spawn(script, caps={}) as ide:
-        ide.person.always("allow_once")
-        turn = await one_turn(ide, project)
-        assert turn.text.endswith("looked")
-        assert ide.person.questions == []
-        assert not marker.exists()
+    for caps in ({}, capabilities(terminal=True)):
+        async with spawn(script, caps=caps) as ide:
+            ide.person.always("allow_once")
+            turn = await one_turn(ide, project)
+            assert turn.text.endswith("looked")
+            assert ide.person.questions == []
+            assert not marker.exists()
     async with spawn([call("git_add_commit", message="one", paths=["notes.txt"]), RESULT], caps={}) as ide:
         ide.person.always("allow_once")
         await one_turn(ide, project)

@@ -338,9 +338,10 @@ async def test_terminals_of_another_machine_ask_about_what_needs_a_box(
 
 @pytest.mark.skipif(not held(), reason="this kernel has no Landlock")
 @pytest.mark.parametrize("terminal", [True, False])
-async def test_results_of_background_commands_and_checks_name_the_box(
+async def test_results_of_background_commands_and_checks_name_the_box_and_git_looks_in_one_at_the_client_s(
     spawn: Spawn, project: Path, tmp_path: Path, terminal: bool
 ) -> None:
+    await anyio.run_process(["git", "init", "-q", str(project)])
     config = tmp_path / "config.toml"
     config.write_text('permissions.mode = "auto"\ntools.local = "always"\n')
     (project / "test_it.py").write_text("def test_it():\n    assert False\n")
@@ -350,11 +351,17 @@ async def test_results_of_background_commands_and_checks_name_the_box(
         call("python_tests", path="test_it.py"), RESULT,
         call("run_command", command="sleep 60", background=True), RESULT,
         call("get_terminal_output", terminal_id="$result.terminalId"), RESULT,
+        call("git_status"), call("git_diff", staged=True), RESULT,
     ]  # fmt: skip
     env = {"PUNIE_CONFIG": str(config), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     async with spawn(turn, env=env, caps=capabilities(terminal=terminal)) as ide:
         ended = await ide.prompt(await ide.open(project))
         boxes = [card.shown["rawOutput"].get("box") for card in ended.cards]
-        assert boxes == ["look", "look", "work", "look", "look"]
+        assert boxes == ["look", "look", "work", "look", "look", None, None]
+        assert "untracked: notes.txt" in ended.cards[-2].text
+        sent = [frame.params["args"] for frame in ide.log.requests("terminal/create")]
+        named = [{Path(word).name for word in args} for args in sent]
+        ran = [[word for word in ("pytest", "status", "diff") if word in words] for words in named]
+        assert [words for words in ran if words] == ([["pytest"], ["status"], ["diff"]] if terminal else [])
         assert [ended.text.count(f"[in the box {box}:") for box in ("look", "work")] == [1, 1]
         assert ide.person.questions == []

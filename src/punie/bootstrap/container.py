@@ -42,11 +42,11 @@ class SessionContainer(containers.DeclarativeContainer):
     outputs = providers.Singleton(machine.outputs)
     boxes = providers.Singleton(machine.boxes, setup, guard, outputs)
     terminals = providers.Singleton(LocalTerminals, outputs, boxes)
-    files = providers.Singleton(machine.files, setup, guard, outputs, boxes)
+    client_ledger = providers.Singleton(machine.client_ledger, setup, peer, boxes)
+    files = providers.Singleton(machine.files, setup, guard, outputs, boxes, client_ledger)
     code = providers.Singleton(machine.code, setup, peer, guard, files, boxes)
     known = providers.Singleton(machine.known, files, code)
     local = providers.Singleton(machine.local, setup, peer, known, terminals, shared)
-    client_ledger = providers.Singleton(machine.client_ledger, setup, peer, boxes)
     recorder = providers.Singleton(parts.recorder, setup, peer, clock)
 
     # servers

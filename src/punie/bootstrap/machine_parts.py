@@ -63,12 +63,19 @@ def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore)
     return BubblewrapBoxes(setup.spec.roots, home, hidden, network=settings[SANDBOX_NETWORK])
 
 
-def files(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore, boxes: Boxes | None) -> Services:
-    """The files of this machine."""
+def files(
+    setup: SessionSetup,
+    guard: LocalPathGuard,
+    outputs: LocalOutputStore,
+    boxes: Boxes | None,
+    client_ledger: TerminalLedger | None,
+) -> Services:
+    """The files of this machine, and the repository, which git looks at in the client's terminals."""
     workspace = LocalWorkspace(guard, outputs.private.draft, outputs.private.journal)
     spec, private = setup.spec, setup.settings.policy.private
     tree = LocalFileTree(guard, spec.roots, hidden=private, look=partial(looking, boxes))
-    repository = DulwichRepository(spec.cwd, spec.roots, private)
+    terminals = None if client_ledger is None else client_ledger.terminals
+    repository = DulwichRepository(spec.cwd, spec.roots, private, terminals)
     state = setup.settings.state_folder if setup.conversation.kept is not None else None
     history = LocalFileHistory(None if state is None else history_folder(state, setup.id), outputs.private.draft)
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER

@@ -37,9 +37,13 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-02", "M-22", "S2-88"
 TOOLS = {"python_lint": PythonLint, "python_types": PythonTypes, "python_tests": PythonTests}
 
 
-async def bench_of(checks: MadeUpChecks, client: FakeClient, *more: SessionTool, **how: Any) -> DeskBench:
+async def bench_of(
+    checks: MadeUpChecks, client: FakeClient, *more: SessionTool, asks_unboxed: bool = False, **how: Any
+) -> DeskBench:
     files = ServedFiles(client, disk=FakeDisk(client))
-    services = Services({PythonChecks: checks, TerminalLedger: TerminalLedger(client, LOG), ServedFiles: files})
+    services = Services(
+        {PythonChecks: checks, TerminalLedger: TerminalLedger(client, LOG, asks_unboxed), ServedFiles: files}
+    )
     tools = [kind.from_services(services) for kind in (*TOOLS.values(), ReadFile, EditFile)]
     bench = await desk_of([*tools, *more], client=client, **how)
     bench.desk.permission.changes = changes_of(client, files.memory)
@@ -89,6 +93,23 @@ async def test_where_no_program_is_installed_the_failure_says_so_and_nobody_is_a
     result = await use(await bench_of(MadeUpChecks(installed=False), client), "python_types")
     assert (result.outcome, "not installed" in result.text) == (ToolOutcome.FAILED, True)
     assert client.questions == []
+
+
+@pytest.mark.parametrize("asks_unboxed", [True, False])
+async def test_in_auto_a_check_that_no_box_of_the_client_s_terminals_holds_is_asked_about(
+    monkeypatch: pytest.MonkeyPatch, asks_unboxed: bool
+) -> None:
+    async def holds_none(_self: FakeClient) -> bool:
+        return False
+
+    monkeypatch.setattr(FakeClient, "holds_boxes", holds_none)
+    client = FakeClient()
+    client.queue_permission_selected("allow_once")
+    client.queue_terminal("checker", "report", 0)
+    policy = Policy(mode=Mode.AUTO)
+    bench = await bench_of(MadeUpChecks(), client, asks_unboxed=asks_unboxed, policy=policy)
+    assert (await use(bench, "python_tests")).succeeded
+    assert ["no box" in question.reason for question in client.questions] == [True] * asks_unboxed
 
 
 async def test_problems_are_told_as_lines_and_as_data() -> None:

@@ -97,10 +97,11 @@ class ProjectChecks(PythonChecks):
 def _read(planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus) -> ProblemReport | TestReport:
     from punie.adapters.checks.reports import ReportError, read_problems, read_tests  # loaded by the first check
 
-    if ended.exit_code is None:
+    if ended.signal is not None:
         problem = str(ended)
     elif output.truncated and planned.check is not Check.TESTS:
-        problem = f"it printed more than {planned.command.output_limit_bytes} bytes; name a smaller path"
+        limit = planned.command.output_limit_bytes
+        problem = f"it printed more than {limit} bytes, or than the terminal keeps; name a smaller path"
     else:
         try:
             if planned.check is Check.TESTS:

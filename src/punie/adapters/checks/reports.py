@@ -27,8 +27,8 @@ FAILURE_LIMIT_CHARS = 1_500
 _FINE = {"mypy": {0, 1, 2}}
 """Exit codes with which a report counts, if not 0 and 1: mypy reports a file that does not parse with 2."""
 
-_RAN = frozenset({0, 1, 2})
-"""pytest's exit codes: all passed; some failed; interrupted, as by a file that cannot be imported."""
+_RAN = frozenset({0, 1, 2, None})
+"""pytest's exit codes: all passed; some failed; interrupted, as by a file that cannot be imported; none was told."""
 
 
 class ReportError(ValueError):
@@ -38,13 +38,13 @@ class ReportError(ValueError):
 # ------------------------------------------------------------ linters and type checkers
 
 
-def read_problems(tool: str, text: str, exit_code: int) -> ProblemReport:
+def read_problems(tool: str, text: str, exit_code: int | None) -> ProblemReport:
     """The report in a program's output. Raises `ReportError`, also where the exit code says that it broke."""
-    if exit_code not in _FINE.get(tool, {0, 1}):
+    if exit_code is not None and exit_code not in _FINE.get(tool, {0, 1}):
         raise ReportError(f"it ended with exit code {exit_code}, which means that it could not check")
     found = _READERS[tool](text)
     errors = sum(problem.severity == "error" for problem in found)
-    if exit_code != 0 and not found:
+    if exit_code and not found:
         raise ReportError(f"it ended with exit code {exit_code}, but its report names no problem")
     return ProblemReport(
         tuple(found[:PROBLEM_LIMIT]), errors, len(found) - errors, len({problem.path for problem in found})
@@ -138,7 +138,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _BAD = {"failure": "failed", "error": "error"}
 
 
-def read_tests(text: str, exit_code: int) -> TestReport:
+def read_tests(text: str, exit_code: int | None) -> TestReport:
     """The report in pytest's output. Raises `ReportError`, also where no test ran."""
     if exit_code == 5:
         raise ReportError("it found no tests")

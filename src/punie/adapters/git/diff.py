@@ -20,12 +20,12 @@ from dulwich.index import Index, IndexEntry, cleanup_mode
 from dulwich.objects import Blob, ObjectID
 
 from punie.adapters.git.checkout import Checkout, Conversion, entry_of
+from punie.adapters.git.in_terminal import TEXT_LIMIT_CHARS
 from punie.adapters.git.status import changed_paths, staged_paths
 from punie.mechanics.line_diff import hunks as hunks_of
 from shellsight.secret_names import is_secret
 
 FILE_LIMIT_BYTES = 1_000_000
-TEXT_LIMIT_CHARS = 400_000
 AT_ONCE = 64
 """Files that one run of git compares, so that few are held in memory."""
 

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 import anyio.to_thread
 
+from punie.adapters.git.in_terminal import GitInTerminal
 from punie.domain.errors import ToolFailedError, UnsupportedHereError
 from punie.ports.history import FileVersion
 from punie.ports.repository import Commit, Repository, RepositoryStatus, WorkTree
+from punie.ports.workspace import Terminals
 
 if TYPE_CHECKING:
     from punie.adapters.git.checkout import Checkout
@@ -36,8 +38,14 @@ class DulwichRepository(Repository):
     again, so that changes by git in between are seen. A cancelled reading is abandoned; a commit is finished first.
     """
 
-    def __init__(self, cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = ()) -> None:
-        """`cwd`, `roots` and the paths `hidden` inside, which are left out, are absolute; nothing is opened yet."""
+    def __init__(
+        self, cwd: str, roots: tuple[str, ...], hidden: tuple[str, ...] = (), terminals: Terminals | None = None
+    ) -> None:
+        """`cwd`, `roots` and the paths `hidden` inside, which are left out, are absolute; nothing is opened yet.
+
+        With the client's `terminals`, git itself tells status, diff and log in them where a box holds it there.
+        """
+        self._git = None if terminals is None else GitInTerminal(terminals, cwd, roots, hidden)
         self._cwd = cwd
         self._hidden = hidden
         self._roots = roots
@@ -51,7 +59,8 @@ class DulwichRepository(Repository):
 
             return read_status(checkout)
 
-        return await self._run(work, abandon=True)
+        told = None if self._git is None else await self._git.status()
+        return told or await self._run(work, abandon=True)
 
     async def diff(self, path: str | None, *, staged: bool) -> str:
         """A diff as git prints it, of one file or folder or of all inside the roots, less the contents of secret files.
@@ -64,7 +73,8 @@ class DulwichRepository(Repository):
 
             return read_diff(checkout, path, staged=staged)
 
-        return await self._run(work, abandon=True)
+        told = None if self._git is None else await self._git.diff(path, staged=staged)
+        return await self._run(work, abandon=True) if told is None else told
 
     async def log(self, limit: int) -> tuple[Commit, ...]:
         def work(checkout: Checkout) -> tuple[Commit, ...]:
@@ -72,7 +82,8 @@ class DulwichRepository(Repository):
 
             return read_log(checkout, limit)
 
-        return await self._run(work, abandon=True)
+        told = None if self._git is None else await self._git.log(limit)
+        return await self._run(work, abandon=True) if told is None else told
 
     async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
         """Commit exactly these files and folders as they are in the working tree; the rest of the index stays as it is.

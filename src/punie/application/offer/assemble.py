@@ -55,7 +55,6 @@ class AssembleTools:
         workspace, disk = self.peer.workspace if by_client else None, self._disk()
         if workspace is not None and disk is not None:
             workspace = SharedFiles(workspace, disk, self.cwd)
-        ledger = self.client_ledger if by_client else None
         files = ServedFiles(
             workspace or self.local.get(Workspace),
             self._before(workspace),
@@ -64,7 +63,7 @@ class AssembleTools:
             kept=self.kept,
             disk=disk,
         )
-        ledger = ledger or self.local.get(TerminalLedger)
+        ledger = self.client_ledger or self.local.get(TerminalLedger)
         return PLANNED[tool.name].from_services(self.local.beside({ServedFiles: files, TerminalLedger: ledger}))
 
     def _disk(self) -> Disk | None:

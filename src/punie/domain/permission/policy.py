@@ -135,9 +135,10 @@ class _Call:
         if deny is not None:
             return said(deny)
         rule = self._allowing()
-        return strictest(
-            *self._cautions(), *self._asked(), *self._touchy(), said(rule) if rule is not None else self._by_mode()
-        )
+        found = said(rule) if rule is not None else self._by_mode()
+        if found.verdict is Verdict.ALLOW and self.facts.asks_unboxed and not self.facts.boxed and self._boxed(rule):
+            found = Finding(Verdict.ASK, found.rule, f"{found.reason}, but no box of the client's terminals holds it")
+        return strictest(*self._cautions(), *self._asked(), *self._touchy(), found)
 
     def box(self, found: Finding, parts: tuple[PartDecision, ...]) -> Box:
         """The box of a call that runs without a question: the widest that one of its commands needs."""
@@ -145,10 +146,11 @@ class _Call:
             return Box.NONE
         if parts:
             return max((part.box for part in parts), key=tuple(Box).index)
-        if self.tool.kind is not ToolKind.EXECUTE or self.tool.source is not ToolSource.BUILT_IN:
-            return Box.NONE
-        rule = self._allowing()
-        return Box.WORK if rule is None or rule.boxed else Box.NONE
+        return Box.WORK if self._boxed(self._allowing()) else Box.NONE
+
+    def _boxed(self, rule: Rule | None) -> bool:
+        runs = self.tool.kind is ToolKind.EXECUTE and self.tool.source is ToolSource.BUILT_IN
+        return runs and (rule is None or rule.boxed)
 
     def _cautions(self) -> Iterator[Finding]:
         name = self.tool.name

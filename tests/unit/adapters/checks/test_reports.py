@@ -64,6 +64,7 @@ def test_mypys_lines_are_read_and_a_file_that_does_not_parse_is_a_problem() -> N
         Problem("a.py", 2, 10, "assignment", "Incompatible"),
     )
     assert read_problems("mypy", json.dumps(line), 2).errors == 1
+    assert read_problems("mypy", json.dumps(line), None).errors == 1, "a client need not tell the exit code"
     assert read_problems("mypy", "", 0).total == 0
 
 

@@ -20,6 +20,7 @@ from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.content import TerminalView
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import shown_path
@@ -29,7 +30,7 @@ from punie.ports.tools import CallProgress, PythonChecks
 
 @frozen
 class PythonCheck(BuiltInTool):
-    """A tool that runs one kind of check, in this machine's terminals: a client's could cut a report."""
+    """A tool that runs one kind of check, in the client's terminals where it has some."""
 
     checks: PythonChecks
     ledger: TerminalLedger
@@ -63,14 +64,20 @@ class PythonCheck(BuiltInTool):
     async def holds_boxes(self) -> bool:
         return await self.ledger.terminals.holds_boxes()
 
+    @property
+    def asks_unboxed(self) -> bool:
+        return self.ledger.asks_unboxed
+
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         planned = self._plan(arguments)
         planned = evolve(planned, command=context.confined(context.command or planned.command))
         box = planned.command.confinement.box
 
-        async def effect(_progress: CallProgress) -> ToolResult:
+        async def effect(progress: CallProgress) -> ToolResult:
             terminal_id = await self.ledger.start(planned.command, context.turn_id)
             try:
+                if self.ledger.terminals.shown_by_client:
+                    await progress.show(TerminalView(terminal_id))
                 ended = await self.ledger.ended(terminal_id, context.time_limit_s)
                 output = await self.ledger.terminals.output(terminal_id)
             finally:
@@ -84,7 +91,7 @@ class PythonCheck(BuiltInTool):
             tests = isinstance(report, TestReport)
             text, found = _tests(planned, report, ended) if tests else _problems(planned, report, context.cwd)
             about = {"tool": planned.tool, "command": planned.command.line, **in_box(box)}
-            return ToolResult.success(text + box_note(box, ended), structured=about | found)
+            return ToolResult.success(f"{text}{_no_code(ended)}{box_note(box, ended)}", structured=about | found)
 
         return PreparedCall(effect, watches_time=True)
 
@@ -118,6 +125,10 @@ def check_tool(check: Check, description: str, more: Mapping[str, object] | None
         column=Column.OTHER_COMMAND,
         details=evolve(described, dependencies=(f"project:{'|'.join(PROGRAMS[check])}",)),
     )
+
+
+def _no_code(ended: ExitStatus) -> str:
+    return "" if ended.exit_code is not None else "\n[the terminal told no exit code, so that only the report counts]"
 
 
 def _timed_out(planned: PlannedCheck, output: TerminalOutput, limit_s: float) -> ToolResult:
