@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -144,6 +145,9 @@ async def test_a_rename_is_one_question_with_the_diff_of_each_file_and_keeps_eve
         ignore = next(title for title in fixes["titles"] if "gnore" in title)
         done = await here.call("code", {"do": "fix", "path": "pay.py", "line": 6, "to": ignore})
         assert done.succeeded, done.text
+        (diff,) = broker.asked[-1].diffs
+        assert (broker.asked[-1].tool, Path(diff.path).name, len(broker.asked)) == ("edit_file", "pay.py", 3)
+        assert diff.new_text == (top / "pay.py").read_text() != diff.old_text == renamed["pay.py"]
         assert "gnore" in (top / "pay.py").read_text().splitlines()[-1]
 
 
@@ -217,12 +221,14 @@ async def test_nothing_of_a_hostile_project_is_run(server: str, sandbox: str, on
     assert not mark.exists(), mark.read_text()
 
 
-async def test_a_server_of_the_project_asks_before_it_starts_and_not_again(only: Any, tmp_path: Path) -> None:
+async def test_a_server_of_the_project_asks_in_every_mode_before_it_starts_and_not_again(
+    only: Any, tmp_path: Path
+) -> None:
     only(TY)
-    top = made(tmp_path, SHOP)
-    own = top / ".venv/bin/ty"
-    own.parent.mkdir(parents=True)
-    own.symlink_to(Path(sys.executable).parent / "ty")
+    ran = tmp_path / "ran"
+    program = f'#!/bin/sh\necho ran >> {ran}\nexec {Path(sys.executable).parent / "ty"} "$@"\n'
+    top = made(tmp_path, {**SHOP, ".venv/bin/ty": program})
+    (top / ".venv/bin/ty").chmod(0o755)
     found = servers.find_server(str(top), (str(top),))
     assert found is not None
     assert not found.own  # a copy outside the project is preferred
@@ -231,15 +237,21 @@ async def test_a_server_of_the_project_asks_before_it_starts_and_not_again(only:
     monkey.setenv("PATH", "/usr/bin:/bin")
     wish = {"do": "references", "symbol": "Cart.total"}
     try:
-        async with session(top, "read-only") as (here, _):
-            assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
-        async with session(top) as (here, broker):
+        for mode in ("read-only", "accept-edits", "auto"):
+            async with session(top, mode, permissions__sandbox="none") as (here, broker):
+                broker.yes = False
+                assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
+                assert len(broker.asked) == (mode != "read-only")
+        assert servers.find_server(str(top), (str(top),), "pylsp") is None, "only the one that the settings name"
+        async with session(top, permissions__sandbox="none") as (here, broker):
             broker.yes = False
             assert (await here.call("code", wish)).outcome is ToolOutcome.DENIED
+            assert not ran.exists()
             broker.yes = True
             assert len(places(await here.call("code", wish))) == 4
             assert len(places(await here.call("code", wish))) == 4
             assert [".venv/bin/ty server" in question.title for question in broker.asked] == [True, True]
+        assert ran.read_text() == "ran\n"
     finally:
         monkey.undo()
 
@@ -253,6 +265,7 @@ async def test_a_server_that_is_killed_is_started_again_and_runs_in_the_box(only
         assert len(places(await here.call("code", wish))) == 4
         (first,) = children("ty server")
         assert "NoNewPrivs:\t1" in Path(f"/proc/{first}/status").read_text()
+        assert re.search(rf"Max data size +{3_072 * 2**20} ", Path(f"/proc/{first}/limits").read_text())
         os.kill(first, signal.SIGKILL)
         until(lambda: not children("ty server"))
         again = await here.call("code", wish)

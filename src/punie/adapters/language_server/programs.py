@@ -20,22 +20,25 @@ SERVERS: Mapping[str, tuple[str, ...]] = {
 }
 """The servers by the name of their program, the preferred one first, with the words that follow it."""
 
+AUTO = "auto"
+"""The choice of a server by what is installed, in place of the name of one."""
+
 COUNTING = frozenset({"basedpyright-langserver", "pyright-langserver"})
 """The servers that log how many files of the project they found, and answer in part before."""
 
 
-def find_server(cwd: str, roots: tuple[str, ...]) -> ServerProgram | None:
+def find_server(cwd: str, roots: tuple[str, ...], wanted: str = AUTO) -> ServerProgram | None:
     """The server to start for the project in `cwd`; `roots` are the session's directories, links followed.
 
-    A server that the project has itself is preferred to others. Of the same server a copy outside the project is
-    preferred, which runs without a question.
+    Only the server named `wanted` counts (its program may end in `-langserver`). With `AUTO` one that the project has
+    itself is preferred. Of the same server a copy outside the project is preferred, which runs without a question.
     """
-    found = list(_found(cwd, roots))
-    wanted = {name for name, program in found if program.own}
+    found = [one for one in _found(cwd, roots) if wanted in {AUTO, one[0].removesuffix("-langserver")}]
+    theirs = {name for name, program in found if program.own}
     for asked in (True, False):
         for own in (False, True):
             for name, program in found:
-                if program.own is own and (name in wanted) is asked:
+                if program.own is own and (name in theirs) is asked:
                     return program
     return None
 

@@ -28,7 +28,7 @@ from punie.adapters.language_server.answers import (
 )
 from punie.adapters.language_server.conversation import DELETED, SOURCES, Answering, Conversation
 from punie.adapters.language_server.framing import FramedPipes
-from punie.adapters.language_server.programs import COUNTING, find_server, is_own, settings_for
+from punie.adapters.language_server.programs import AUTO, COUNTING, find_server, is_own, settings_for
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.piped_process import PipedProcess
@@ -61,7 +61,8 @@ class LanguageServer(TaskOwner, CodeServer):
     """An async context manager, lives as long as the session; no program outlives it.
 
     `roots` are the session's directories with links followed, that of the project first. `reader` reads files as the
-    client has them, `disk` as this machine has them. `talk` starts the program in its box.
+    client has them, `disk` as this machine has them. `talk` starts the program in its box; `wanted` is as for
+    `find_server`.
     """
 
     roots: tuple[str, ...]
@@ -70,13 +71,14 @@ class LanguageServer(TaskOwner, CodeServer):
     disk: Workspace
     talk: Talk
     log: logging.Logger
+    wanted: str = AUTO
     _live: Conversation | None = field(default=None, init=False)
     _program: ServerProgram | None = field(default=None, init=False)
     _uses: int = field(default=0, init=False)
     _alone: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     def program(self) -> ServerProgram | None:
-        return self._program if self.running else find_server(self.roots[0], self.roots)
+        return self._program if self.running else find_server(self.roots[0], self.roots, self.wanted)
 
     @property
     def running(self) -> bool:

@@ -17,6 +17,7 @@ from punie.bootstrap.settings.values import (
     PYDANTIC_AI,
     Kind,
     Sandbox,
+    ServerChoice,
     StoredOption,
     one_of,
     parse_effort,
@@ -173,6 +174,12 @@ CHECK_EDITS = Key(
     "tools.check_edits", YES, True,
     "whether the result of an edit says which problems came and went: those that the IDE finds, else the findings of "
     "ruff, where a box holds one that is not the project's own", MAY_SAY_NO,
+)
+CODE_SERVER = Key(
+    "tools.code_server", one_of(ServerChoice), ServerChoice.AUTO,
+    "the language server that the tool `code` asks: the project's own, else the first that is installed (`auto`), or "
+    "this one alone",
+    NEVER, page="code.md#which-server",
 )
 CODE_MODE = Key(
     "tools.code_mode", YES, False,

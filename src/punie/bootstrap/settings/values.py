@@ -60,6 +60,16 @@ class StoredOption(StrEnum):
     NEVER = "never"
 
 
+class ServerChoice(StrEnum):
+    """The language server that a session asks; `auto`: the project's own, else the first that is installed."""
+
+    AUTO = "auto"
+    BASEDPYRIGHT = "basedpyright"
+    PYRIGHT = "pyright"
+    TY = "ty"
+    PYLSP = "pylsp"
+
+
 PYDANTIC_AI = "pydantic-ai"
 """The engine for models named `provider:name` that needs no plug-in."""
 

@@ -42,10 +42,11 @@ TITLES = {
 
 @frozen
 class Code(BuiltInTool):
-    """Asks the language server of the session, on this machine. A server of the project's own is a command to start.
+    """Asks the language server of the session, on this machine.
 
-    The tool itself only looks: a change that the server works out is one patch for `edit_file`, which is judged, asked
-    about and carried out like any other call of that tool.
+    The start of a server of the project's own is asked about in every mode. The tool itself only looks: a change that
+    the server works out is one patch for `edit_file`, which is judged, asked about and carried out like any other call
+    of that tool.
     """
 
     code: CodeServer
@@ -83,7 +84,7 @@ class Code(BuiltInTool):
     @property
     def descriptor(self) -> ToolDescriptor:
         offered = self.DESCRIPTOR if self.renames else WITHOUT_RENAME
-        return evolve(offered, column=Column.OTHER_COMMAND) if self.starts_own else offered
+        return evolve(offered, column=Column.DOUBTFUL_COMMAND) if self.starts_own else offered
 
     @property
     def parts(self) -> Mapping[str, SessionTool]:
@@ -167,7 +168,9 @@ class Code(BuiltInTool):
             return self.code
         program = self.code.program()
         if program is None:
-            raise ToolFailedError("No language server is installed (basedpyright, pyright, ty or pylsp).")
+            raise ToolFailedError(
+                "No language server is installed (basedpyright, pyright, ty or pylsp, or the one in tools.code_server)."
+            )
         if program.own and program.line != self.starts_own:
             raise ToolFailedError(f"{program.line} is a program of the project, and came up just now. Try again.")
         await self.code.start(program)
