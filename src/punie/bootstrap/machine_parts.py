@@ -26,6 +26,7 @@ from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.keys import (
+    CODE_SERVER,
     LOCAL_TOOLS,
     SANDBOX,
     SANDBOX_NETWORK,
@@ -91,7 +92,8 @@ def code(
     """The language server, which reads files as the client has them where the client reads any."""
     disk, roots = files.get(Workspace), guard.roots or (setup.spec.cwd,)
     reader = peer.workspace if peer.capabilities.read_text_file and peer.workspace is not None else disk
-    return LanguageServer(roots, guard, reader, disk, partial(talking, boxes, roots, str(Path.home())), setup.log)
+    talk, wanted = partial(talking, boxes, roots, str(Path.home())), setup.settings[CODE_SERVER].value
+    return LanguageServer(roots, guard, reader, disk, talk, setup.log, wanted)
 
 
 def known(files: Services, code: LanguageServer) -> Services:
