@@ -20,6 +20,8 @@ ROLE_KEY = "x-punie-role"
 
 _SAID = {role.value: role for role in Role}
 _NO_SCHEMA: Arguments = MappingProxyType({})
+_HOLDERS = frozenset({"properties", "allOf", "anyOf", "oneOf"})
+"""Keys of a schema that may hold parameters."""
 
 
 def roles_of(
@@ -64,7 +66,8 @@ def _listed(schema: Arguments, before: str = "", depth: int = 3) -> Iterator[tup
     for name, value in found.items():
         described = next(_objects(value), _NO_SCHEMA)
         inner = next(_objects(described.get("items")), described)
-        deeper = [*_listed(inner, f"{before}{name}.", depth - 1)] if depth else []
+        nested = depth and ("object" in _types(inner) or not _HOLDERS.isdisjoint(inner))
+        deeper = [*_listed(inner, f"{before}{name}.", depth - 1)] if nested else []
         yield from deeper or [(before + name, described)]
 
 

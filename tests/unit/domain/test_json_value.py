@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -84,3 +86,17 @@ def test_any_mapping_counts_as_an_object() -> None:
 )  # fmt: skip
 def test_types_are_named_as_json_names_them(value: object, words: str) -> None:
     assert json_type(value) == words
+
+
+def test_what_is_frozen_is_not_copied_again_and_a_view_of_others_is() -> None:
+    frozen = freeze({"a": [1, {"b": 2}]})
+    assert isinstance(frozen, Mapping)
+    assert freeze(frozen) is frozen
+    within = freeze({"x": frozen})
+    assert within == {"x": frozen}
+    assert {**frozen, "c": 3} == {"a": (1, {"b": 2}), "c": 3}
+    changing: dict[str, object] = {"a": [1]}
+    copied = freeze(MappingProxyType(changing))
+    changing["a"] = 2
+    assert copied == {"a": (1,)}
+    assert type(cast("Any", frozen) | {"d": 4}) is dict, "what is joined is a copy"

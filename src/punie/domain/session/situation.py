@@ -29,8 +29,9 @@ class Situation:
         """A note of one line that says what differs from what was told; empty where nothing does."""
         names, known = {_name(fact) for fact in told.facts}, {*told.facts}
         said = [fact for fact in self.facts if fact not in known and _name(fact) in names]
-        said += _listed("tools that came", [name for name in self.tools if name not in told.tools])
-        said += _listed("tools that went", [name for name in told.tools if name not in self.tools])
+        before, now = frozenset(told.tools), frozenset(self.tools)  # there may be thousands
+        said += _listed("tools that came", [name for name in self.tools if name not in before])
+        said += _listed("tools that went", [name for name in told.tools if name not in now])
         return f"{NOTE_OPENING}changed since you were told: {'; '.join(said)}]" if said else ""
 
 

@@ -10,12 +10,22 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | Mapping[str, JsonValue] | None"
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
-EMPTY_OBJECT: JsonObject = MappingProxyType({})
+
+class _Frozen(dict[str, "JsonValue"]):
+    """The dict behind the view that is a frozen object; joined with `_PROBE`, which nobody else has, it says so."""
+
+    def __or__(self, other: object) -> Any:
+        return True if other is _PROBE else super().__or__(cast("Any", other))
+
+
+_PROBE: dict[str, JsonValue] = {}
+
+EMPTY_OBJECT: JsonObject = MappingProxyType(_Frozen())
 
 DEPTH_LIMIT = 200
 """Deeper trees are refused: far below Python's recursion limit, far above any schema met in practice."""
@@ -37,15 +47,20 @@ class NotJsonError(ValueError):
 
 
 def freeze(value: object, *, depth: int = 0) -> JsonValue:
-    """Copy a JSON tree into tuples and read-only mappings; raises `NotJsonError` for anything else."""
+    """Copy a JSON tree into tuples and read-only mappings; raises `NotJsonError` for anything else.
+
+    An object that was frozen before is returned as it is: values are often made of the parts of others.
+    """
     # By exact type first: isinstance with Mapping takes ten times as long, and most values of a tree are leaves.
     kind = type(value)
     if kind in _LEAVES or isinstance(value, (int, float, str)):
         return cast("JsonValue", value)
     if depth >= DEPTH_LIMIT:
         raise NotJsonError(f"the JSON nests deeper than {DEPTH_LIMIT} levels")
+    if kind is MappingProxyType and not depth and (cast("Any", value) | _PROBE) is True:
+        return cast("JsonObject", value)
     if kind in _MAPPINGS or isinstance(value, Mapping):
-        frozen: dict[str, JsonValue] = {}
+        frozen = _Frozen()
         for key, item in cast("Mapping[object, object]", value).items():
             frozen[_key(key)] = cast("JsonValue", item) if type(item) in _LEAVES else freeze(item, depth=depth + 1)
         return MappingProxyType(frozen)
