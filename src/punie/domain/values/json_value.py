@@ -17,7 +17,7 @@ JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
 class _Frozen(dict[str, "JsonValue"]):
-    """The dict behind the view that is a frozen object; joined with `_PROBE`, which nobody else has, it says so."""
+    """The dict behind a frozen object, which shows only a view of it. Joined with `_PROBE`, it says so."""
 
     def __or__(self, other: object) -> Any:
         return True if other is _PROBE else super().__or__(cast("Any", other))
