@@ -40,11 +40,10 @@ MAX_TOOLS = 2_000
 MAX_SHOWN = 100
 """The files of a change, and the places, that are read of one result or preview."""
 
-MAX_TEXT_CHARS = 4_000
-"""The beginning of a preview's text that a question shows."""
-
 MAX_CHANGE_CHARS = 1_000_000
 """The texts of all changes of a preview that a question shows."""
+
+MAX_PATH_CHARS = 4_096
 
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that a terminal obeys, and those that change the direction of writing."""
@@ -132,15 +131,15 @@ class AcpToolBridge(PreviewingExecutor):
             return None
         try:
             answer = decode(await self.connection.request(PREVIEW, self._params(call)), PreviewAnswer)
-            changes = [_change(change) for change in answer.diff[:MAX_SHOWN] if not _CONTROL.search(change.path)]
+            changes = [_change(change) for change in answer.diff[:MAX_SHOWN] if _can_be_shown(change.path)]
         except RpcError as error:
             return ToolResult.failure(f"The IDE could not preview this call: {one_line(error.words, 300)}")
         except (ConnectionClosed, msgspec.DecodeError, BlockError):
             return ToolResult.failure("The IDE's preview of this call cannot be read.")
         shown = [*_bounded(changes)]
         left = len(answer.diff) - len(shown)
-        said = (answer.text[:MAX_TEXT_CHARS], f"{left} more changes cannot be shown." if left else "")
-        text = tuple(Text(display_output(line)) for line in said if line)
+        said = (f"{left} more changes cannot be shown." if left else "", display_output(answer.text))
+        text = tuple(map(Text, filter(None, said)))
         return ToolResult(ToolOutcome.SUCCEEDED, (*text, *shown), locations=_places(answer.locations)[0])
 
     def _params(self, call: ToolCall) -> dict[str, object]:
@@ -196,9 +195,13 @@ def _places(raw: Raw) -> tuple[tuple[str, ...], int | None]:
             place = decode(item, ShownPlace)
         except msgspec.DecodeError:
             continue
-        if _is_absolute(place.path) and not _CONTROL.search(place.path):
+        if _is_absolute(place.path) and _can_be_shown(place.path):
             found.setdefault(place.path, place.line if place.line is not None and place.line > 0 else None)
     return tuple(found), next(iter(found.values()), None)
+
+
+def _can_be_shown(path: str) -> bool:
+    return len(path) <= MAX_PATH_CHARS and not _CONTROL.search(path)
 
 
 def _is_absolute(path: str) -> bool:

@@ -221,8 +221,8 @@ class CallStages:
         named = dict.fromkeys((*(diff.path for diff in told.diffs), *told.locations))
         for path in () if told is prepared else named:
             if not (await self.desk.context.guard.locate(path)).inside:
-                told = evolve(told, about=f"{told.about}\n{path} is outside of the session's directories.".lstrip())
-        return evolve(told, about=f"{told.about}\n{late}".strip()) if late else told
+                told = evolve(told, about=f"{path} is outside of the session's directories.\n{told.about}".rstrip())
+        return evolve(told, about=f"{late}\n{told.about}".rstrip()) if late else told
 
     async def _settle(self, judged: Judged, ruling: Ruling, severity: Severity = Severity.MEDIUM) -> None:
         """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""
