@@ -96,7 +96,7 @@ async def test_the_linter_s_findings_that_came_and_went_are_told_and_none_of_the
 
 async def test_the_ide_serves_instead_and_lines_that_only_moved_are_no_news() -> None:
     client = FakeClient(files={A: "bad x\n"})
-    ide = Inspections(client)
+    ide = Inspections(client, more={"errorCount": 1})
     bench = await bench_of(ide, client)
     assert await edited(bench, "bad x", "one\nbad x") == ""
     assert await edited(bench, "one", "bad y\nbad y") == (

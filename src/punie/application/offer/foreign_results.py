@@ -7,7 +7,6 @@ import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from string import Formatter
-from typing import cast
 
 from attrs import evolve
 
@@ -58,7 +57,8 @@ def entries_of(result: ToolResult, form: ResultForm) -> Counter[str] | None:
     """The entries of a described result, counted by their texts, without numbers; None where they are not all there."""
     told, names = result.structured, [name for _, name, _, _ in Formatter().parse(form.each) if name]
     listed = told.get(form.entries.rpartition(".")[2]) if isinstance(told, Mapping) else None
-    if not result.succeeded or not isinstance(listed, tuple) or True in cast("JsonObject", told).values():
+    cut = isinstance(told, Mapping) and any(value is True for value in told.values())
+    if not result.succeeded or not isinstance(listed, tuple) or cut:
         return None
     entries = (entry for entry in listed if isinstance(entry, Mapping))
     return Counter(
