@@ -278,7 +278,7 @@ async def test_a_server_that_is_killed_is_started_again_and_runs_in_the_box(only
 
 def children(line: str, parent: int | None = None) -> list[int]:
     """The processes below this one whose command line ends so."""
-    shown = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(["ps", "-wweo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
     rows = [row.split(None, 2) for row in shown.splitlines()]
     wanted = parent or os.getpid()
     return [int(pid) for pid, above, args in rows if args.endswith(line) and int(above) == wanted]

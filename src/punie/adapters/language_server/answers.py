@@ -101,7 +101,7 @@ def symbols_in(answer: object) -> tuple[Place, ...]:
     """The symbols of an answer about the whole project, in its order."""
     found: list[Place] = []
     for item in cast("list[object]", answer) if isinstance(answer, list) else []:
-        symbol = _object(item)
+        symbol = object_in(item)
         place = _place(symbol.get("location"))
         if place is not None:
             kind = _KINDS.get(cast("int", symbol.get("kind")), "symbol")
@@ -113,17 +113,17 @@ def symbols_in(answer: object) -> tuple[Place, ...]:
 
 def words_in(answer: object) -> str:
     """The text of an answer about hovering."""
-    contents = _object(answer).get("contents")
+    contents = object_in(answer).get("contents")
     parts = cast("list[object]", contents) if isinstance(contents, list) else [contents]
-    texts = (part if isinstance(part, str) else _text(_object(part), "value") for part in parts)
+    texts = (part if isinstance(part, str) else _text(object_in(part), "value") for part in parts)
     return "\n\n".join(text.strip() for text in texts if text.strip())
 
 
 def problems_in(answer: object, path: str) -> tuple[Place, ...]:
     """The findings of an answer about one file."""
     found: list[Place] = []
-    for item in objects_in(_object(answer).get("items")):
-        start = _position(_object(item.get("range")).get("start"))
+    for item in objects_in(object_in(answer).get("items")):
+        start = _position(object_in(item.get("range")).get("start"))
         code = item.get("code")
         severity = _SEVERITIES.get(cast("int", item.get("severity")), "information")
         said = " ".join(_text(item, "message").split())
@@ -135,16 +135,16 @@ def problems_in(answer: object, path: str) -> tuple[Place, ...]:
 def edits_in(answer: object) -> Mapping[str, list[dict[str, object]]]:
     """The edits of texts by path. Raises `ToolFailedError` for a change that is not of texts alone."""
     found: dict[str, list[dict[str, object]]] = {}
-    edit = _object(answer)
+    edit = object_in(answer)
     changes = edit.get("documentChanges")
     if isinstance(changes, list):
         pairs: list[tuple[object, object]] = []
         for change in objects_in(cast("object", changes)):
             if "kind" in change:
                 raise ToolFailedError(f"The change would {change['kind']} a file, which this tool does not do.")
-            pairs.append((_object(change.get("textDocument")).get("uri"), change.get("edits")))
+            pairs.append((object_in(change.get("textDocument")).get("uri"), change.get("edits")))
     else:
-        pairs = list(_object(edit.get("changes")).items())
+        pairs = list(object_in(edit.get("changes")).items())
     for uri, edits in pairs:
         path = path_of(uri)
         if path is None:
@@ -157,7 +157,7 @@ def edited(lines: Lines, edits: list[dict[str, object]]) -> str:
     """The text after the edits, all of which are of the text before. Raises `ToolFailedError` where they overlap."""
     placed: list[tuple[int, int, int, str]] = []
     for number, edit in enumerate(edits):
-        span = _object(edit.get("range"))
+        span = object_in(edit.get("range"))
         start, end, text = _position(span.get("start")), _position(span.get("end")), edit.get("newText")
         if start is None or end is None or not isinstance(text, str):
             raise ToolFailedError("The language server sent a change that cannot be read, so nothing was changed.")
@@ -174,8 +174,8 @@ def edited(lines: Lines, edits: list[dict[str, object]]) -> str:
 
 def findings_on(answer: object, line: int) -> list[dict[str, object]]:
     """The findings of an answer about one file that begin on a line, as the server wrote them."""
-    found = objects_in(_object(answer).get("items"))
-    return [item for item in found if (_position(_object(item.get("range")).get("start")) or (-1, 0))[0] == line]
+    found = objects_in(object_in(answer).get("items"))
+    return [item for item in found if (_position(object_in(item.get("range")).get("start")) or (-1, 0))[0] == line]
 
 
 def objects_in(items: object) -> list[dict[str, object]]:
@@ -191,19 +191,20 @@ def title_of(action: dict[str, object]) -> str:
 
 
 def _place(item: object) -> Place | None:
-    location = _object(item)
+    location = object_in(item)
     path = path_of(location.get("uri", location.get("targetUri")))
-    span = _object(location.get("range", location.get("targetSelectionRange")))
+    span = object_in(location.get("range", location.get("targetSelectionRange")))
     start = _position(span.get("start"))
     return None if path is None or start is None else Place(path, *start)
 
 
 def _position(item: object) -> tuple[int, int] | None:
-    line, unit = (_object(item).get(name) for name in ("line", "character"))
+    line, unit = (object_in(item).get(name) for name in ("line", "character"))
     return (line, unit) if isinstance(line, int) and isinstance(unit, int) and line >= 0 and unit >= 0 else None
 
 
-def _object(item: object) -> dict[str, object]:
+def object_in(item: object) -> dict[str, object]:
+    """The object, or an empty one for a value of another type."""
     return cast("dict[str, object]", item) if isinstance(item, dict) else {}
 
 

@@ -40,6 +40,9 @@ CAPABILITIES: Final[Mapping[str, object]] = {
 }
 """The parts of the protocol that Punie uses; positions are in UTF-16, which every server has."""
 
+ANSWER_LIMIT_S = 120.0
+"""How long one answer may take: longer than a server needs for all references in a large project."""
+
 _NOTHING: Final = frozenset({
     "client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create",
     "window/showMessageRequest", "workspace/diagnostic/refresh", "workspace/semanticTokens/refresh",
@@ -107,7 +110,6 @@ class Conversation:
     connection: Connection
     roots: Sequence[str]
     name: str
-    capabilities: Mapping[str, object] = field(factory=dict[str, object], init=False)
     opened: dict[str, tuple[int, Lines]] = field(factory=dict[str, tuple[int, Lines]], init=False)
     ended: bool = field(default=False, init=False)
     _watched: dict[str, tuple[int, int]] | None = field(default=None, init=False)
@@ -122,14 +124,17 @@ class Conversation:
             "initializationOptions": {},
             "capabilities": CAPABILITIES,
         }
-        answer = cast("dict[str, object]", await self.ask("initialize", params) or {})
-        self.capabilities = cast("dict[str, object]", answer.get("capabilities") or {})
+        await self.ask("initialize", params)
         await self.tell("initialized", {})
 
     async def ask(self, method: str, params: object) -> object:
-        """The result of a request."""
+        """The result of a request. A server that does not answer in time is ended."""
         try:
-            return msgspec.json.decode(await self.connection.request(method, params, withdraw=False))
+            with anyio.move_on_after(ANSWER_LIMIT_S):
+                return msgspec.json.decode(await self.connection.request(method, params, withdraw=False))
+            self.ended = True
+            self.connection.stop()
+            raise ToolFailedError(f"{self.name} did not answer within {ANSWER_LIMIT_S:g} s, so it was ended.")
         except ConnectionClosed:
             self.ended = True
             raise ToolFailedError(f"{self.name} ended while it was asked. Try again: it is started anew.") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -18,6 +18,7 @@ from punie.adapters.language_server.answers import (
     edited,
     edits_in,
     findings_on,
+    object_in,
     objects_in,
     places_in,
     problems_in,
@@ -46,9 +47,13 @@ IDLE_LIMIT_S = 900.0
 OPEN_LIMIT = 40
 """Files that the server is told of between two requests."""
 
+READ_LIMIT = 1_000
+"""Files that are read to show the places of one answer."""
+
 CHANGE_LIMIT = 500
 """Files of one change."""
 
+_NOT_EDITED = frozenset({".git", ".punie"})
 _ROUNDS = 4
 _METHODS = {Relation.DEFINITION: "textDocument/definition", Relation.REFERENCES: "textDocument/references"}
 
@@ -102,14 +107,12 @@ class LanguageServer(TaskOwner, CodeServer):
 
     async def symbols(self, query: str) -> tuple[CodePlace, ...]:
         async with self._turn() as live:
-            found = symbols_in(await live.ask("workspace/symbol", {"query": query}))
-            return tuple([await self._placed(live, place) for place in found])
+            return await self._placed(live, symbols_in(await live.ask("workspace/symbol", {"query": query})))
 
     async def places(self, relation: Relation, spot: Spot) -> tuple[CodePlace, ...]:
         async with self._turn() as live:
             further = {"context": {"includeDeclaration": True}} if relation is Relation.REFERENCES else {}
-            found = places_in(await self._at(live, _METHODS[relation], spot, **further))
-            return tuple([await self._placed(live, place) for place in found])
+            return await self._placed(live, places_in(await self._at(live, _METHODS[relation], spot, **further)))
 
     async def hover(self, spot: Spot) -> str:
         async with self._turn() as live:
@@ -119,7 +122,8 @@ class LanguageServer(TaskOwner, CodeServer):
         async with self._turn() as live:
             await self._shown(live, path)
             found = problems_in(await live.about("textDocument/diagnostic", path), path)
-            return tuple([evolve(await self._placed(live, place), text=place.within) for place in found])
+            placed = zip(await self._placed(live, found), found, strict=True)
+            return tuple(evolve(one, text=place.within) for one, place in placed)
 
     async def rename(self, spot: Spot, new_name: str) -> TextChanges:
         async with self._turn() as live:
@@ -143,7 +147,7 @@ class LanguageServer(TaskOwner, CodeServer):
                     raise ToolFailedError(f"{live.name} proposes nothing by that title for this line.")
                 action = wanted[0]
                 if "edit" not in action and "data" in action:
-                    action = cast("dict[str, object]", await live.ask("codeAction/resolve", action) or {})
+                    action = object_in(await live.ask("codeAction/resolve", action))
                 if "edit" not in action:
                     raise ToolFailedError(f"{live.name} would do that by a command of its own, which is not run.")
                 return action["edit"]
@@ -260,19 +264,27 @@ class LanguageServer(TaskOwner, CodeServer):
                 return {path: pair for path, pair in after.items() if pair[0] != pair[1]}
             for path in missing:
                 where = await self.guard.locate(path)
-                if where.secret or not where.inside or where.path != path:
+                ours = where.inside and where.path == path and not where.secret
+                if not ours or not path.endswith(SOURCES) or not _NOT_EDITED.isdisjoint(path.split("/")):
                     raise ToolFailedError(
-                        f"The change is also of {path}, which is outside the project or behind a link."
+                        f"The change is also of {path}, which is outside the project, behind a link, or no source."
                     )
                 await self._shown(live, path)
         raise ToolFailedError("The files change too fast for that. Try again.")
 
-    async def _placed(self, live: Conversation, place: Place) -> CodePlace:
-        """A place with its column in characters, and its text where it is in a file of the session."""
-        lines = live.opened[place.path][1] if place.path in live.opened else await self._known(place.path)
-        column = place.unit if lines is None else lines.column(place.line, place.unit)
-        text = "" if lines is None else lines.line(place.line).strip()
-        return CodePlace(Spot(place.path, place.line + 1, column + 1), text, place.name, place.kind, place.within)
+    async def _placed(self, live: Conversation, places: Sequence[Place]) -> tuple[CodePlace, ...]:
+        """Places with their columns in characters, and with their texts where they are in files of the session."""
+        texts: dict[str, Lines | None] = {path: lines for path, (_, lines) in live.opened.items()}
+        found: list[CodePlace] = []
+        for place in places:
+            if place.path not in texts:
+                texts[place.path] = await self._known(place.path) if len(texts) < READ_LIMIT else None
+            lines = texts[place.path]
+            column = place.unit if lines is None else lines.column(place.line, place.unit)
+            text = "" if lines is None else lines.line(place.line).strip()
+            spot = Spot(place.path, place.line + 1, column + 1)
+            found.append(CodePlace(spot, text, place.name, place.kind, place.within))
+        return tuple(found)
 
     async def _known(self, path: str) -> Lines | None:
         where = await self.guard.locate(path)
