@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.domain.errors import ToolFailedError
+from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, Selected, Unusable
-from punie.domain.permission.rules import Verdict
+from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.session.events import (
     PermissionAnswered,
     PermissionAsked,
@@ -47,6 +48,13 @@ NONSENSE = [None, "selected", 7, {"outcome": "selected", "optionId": "allow_once
 
 def change(source: ToolSource = ToolSource.IDE, **how: Any) -> RecordingTool:
     return RecordingTool(ToolDescriptor("change", "edit", source=source), **how)
+
+
+async def test_a_call_that_is_denied_in_any_case_reads_and_starts_nothing() -> None:
+    refuses = change(refuses=ToolFailedError("There is no such file."))
+    bench = await desk_of([refuses], policy=Policy(mode=Mode.READ_ONLY))
+    result = await bench.turn().call(call("change"))
+    assert (result.outcome, refuses.prepared) == (ToolOutcome.DENIED, [])
 
 
 @pytest.mark.requirement("M-01", "S1-20", "S1-22", "S1-36", "S1-37")
