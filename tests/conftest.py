@@ -25,7 +25,6 @@ import pytest
 
 from tests import proofs
 from tests.measuring import Measuring
-from tests.postgres_server import remove_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,21 +58,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Nothing that is collected is ever rubbish: the garbage collector looks at it neither now nor during the tests.
+    """What is collected stays to the end: the garbage collector looks at it once, and never during the tests.
 
-    It would otherwise go over several million objects a dozen times, and at every test that calls it.
+    It would otherwise go over several million objects a dozen times, and again for every test that calls it.
     """
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """What outlives every test ends with pytest."""
-    remove_server()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tools.requirements_report import worn
+
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "punie"
 
@@ -83,3 +85,7 @@ def committed_files() -> list[Path]:
         made = {".venv", "node_modules", "__pycache__", ".git", ".ruff_cache", ".pytest_cache"}
         return [path for path in ROOT.rglob("*") if path.is_file() and not made & set(path.parts)]
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+marks_here = cache(worn)
+"""The marks of this tree, read once and not while tests are collected."""

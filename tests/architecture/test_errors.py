@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,8 +37,14 @@ def descendants(root: type[PunieError]) -> Iterator[type[PunieError]]:
         yield from descendants(child)
 
 
+def is_replaced(kind: type[PunieError]) -> bool:
+    """Whether attrs made a class with slots of this one, which is rubbish since then but still a subclass."""
+    return vars(sys.modules[kind.__module__]).get(kind.__qualname__, kind) is not kind
+
+
 def all_errors() -> list[type[PunieError]]:
-    ours = {kind for kind in descendants(PunieError) if kind.__module__.startswith("punie.") and kind not in FAMILIES}
+    found = {kind for kind in descendants(PunieError) if kind.__module__.startswith("punie.") and not is_replaced(kind)}
+    ours = found - {*FAMILIES}
     return sorted(ours, key=lambda kind: (kind.__module__, kind.__qualname__))
 
 

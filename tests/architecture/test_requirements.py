@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -12,21 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import ROOT
-from tools.requirements_report import Manifest, Requirement, load_manifest, marks_in, missing, worn
+from tests.architecture.source_tree import ROOT, marks_here
+from tools.requirements_report import Manifest, Requirement, load_manifest, marks_in, missing
 
 MANIFEST = load_manifest()
 ISSUES = range(2, 8)
-here = functools.cache(worn)
-"""The marks of this tree, read once and not while tests are collected."""
 
 
 def test_every_mark_names_a_known_requirement() -> None:
-    assert {row_id: files for row_id, files in here().items() if row_id not in MANIFEST.rows} == {}
+    assert {row_id: files for row_id, files in marks_here().items() if row_id not in MANIFEST.rows} == {}
 
 
 def test_every_requirement_of_a_done_issue_has_a_test() -> None:
-    assert [f"{row.id}: {row.says}" for row in missing(MANIFEST, here(), MANIFEST.done)] == []
+    assert [f"{row.id}: {row.says}" for row in missing(MANIFEST, marks_here(), MANIFEST.done)] == []
 
 
 def test_rows_are_well_formed() -> None:
@@ -38,7 +35,7 @@ def test_rows_are_well_formed() -> None:
 
 
 def test_a_row_that_is_not_applicable_is_worn_by_no_test() -> None:
-    assert [row.id for row in MANIFEST.rows.values() if row.not_applicable and row.id in here()] == []
+    assert [row.id for row in MANIFEST.rows.values() if row.not_applicable and row.id in marks_here()] == []
 
 
 def test_a_missing_test_of_a_done_issue_is_found() -> None:
@@ -92,8 +89,8 @@ def test_a_whole_run_fails_for_an_id_whose_every_test_was_skipped(
     for name, text in SMALL_SUITE.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--import-mode=importlib", *options]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", "--import-mode=importlib", *options]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout
     said = [line for line in done.stdout.splitlines() if line.startswith("S0-")]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from punie.adapters.acp import discovery
 from punie.ports.tools import ToolProvider
-from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, source_files, tree_of
-from tools.requirements_report import worn
+from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, marks_here, source_files, tree_of
 
 TESTS = ROOT / "tests"
 SIX_TOOLS = (
@@ -21,17 +21,14 @@ BLOCKING = ("time.sleep", "subprocess.", "socket.", "os.system", "os.wait", "url
 BLOCKING_METHODS = {"read_text", "read_bytes", "write_text", "write_bytes"}
 
 
-marks_here = functools.cache(worn)
-"""The marks of this tree, read once and not while tests are collected."""
-
-
 @functools.cache
-def functions_below(*folders: str) -> tuple[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef], ...]:
-    """Every test function below those folders of tests/, with its file."""
+def functions_below(*folders: str, named: str = "*") -> tuple[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef], ...]:
+    """Every test function below those folders of tests/, with its file; of files and folders of that name alone."""
     return tuple(
         (path, node)
         for folder in folders
         for path in sorted((TESTS / folder).rglob("test_*.py"))
+        if any(fnmatch(part, named) for part in path.relative_to(TESTS).parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     )
@@ -122,7 +119,7 @@ def test_each_part_of_the_desk_is_tested_row_by_row_alone_and_together_with_what
 
 @pytest.mark.requirement("S3-38")
 def test_the_pydantic_ai_engine_has_tests_of_its_own() -> None:
-    own = [node.name for path, node in functions_below("unit", "integration") if "pydantic_ai" in path.as_posix()]
+    own = [node.name for _, node in functions_below("unit", "integration", named="*pydantic_ai*")]
     assert len(own) >= 7
 
 
