@@ -19,12 +19,13 @@ Spawn = Callable[..., RawClient]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test of each file is about newly executed interpreters, so that each journey is made by one."""
+    """The first test of each file begins with a newly executed interpreter, so that each journey is made by one."""
     seen: set[Path] = set()
     for item in items:
         if item.path.parent == Path(__file__).parent and item.path not in seen:
             seen.add(item.path)
-            item.add_marker("executed")
+            if item.get_closest_marker("executed") is None:
+                item.add_marker(pytest.mark.executed(1))
 
 
 @pytest.fixture(scope="session")
@@ -40,11 +41,12 @@ def fork_server() -> Iterator[ForkServer | None]:
 
 @pytest.fixture(autouse=True)
 def forks(request: pytest.FixtureRequest, fork_server: ForkServer | None) -> Iterator[None]:
-    """`punie` is forked rather than executed in every test that does not wear the mark `executed`."""
-    if fork_server is None or request.node.get_closest_marker("executed"):
+    """`punie` is forked rather than executed, but for the processes that the mark `executed` is about."""
+    mark = request.node.get_closest_marker("executed")
+    if fork_server is None or (mark is not None and not mark.args):
         yield
         return
-    with fork_server.patched():
+    with fork_server.patched(executed=mark.args[0] if mark else 0):
         yield
 
 

@@ -40,6 +40,9 @@ READ_ONLY = {
 }
 """Languages that nothing here carries out, and what such blocks are."""
 
+_FOR_A_SHELL = frozenset("|&;<>()$`\\*?[]#~{}!\n")
+"""Characters of a line that only a shell understands."""
+
 _FROM = re.compile(r"<!-- from (?P<file>[\w.]+) -->")
 _SESSION = re.compile(r"sess_[0-9a-f]{4,32}\b")
 _EXTRAS = re.compile(r"punie\[(?P<extras>[\w,-]+)\]")
@@ -127,10 +130,17 @@ class Reader:
         if line in self.not_here:
             self.used.add(line)
             return
+        line = _SESSION.sub(self.session, line)
+        command, environ = ["/bin/bash", "-euo", "pipefail", "-c", line], self.environ
+        if own[0] == "punie" and not _FOR_A_SHELL & set(line):  # what the shell would start, so that it can be forked
+            said = shlex.split(line)
+            set_before = said[: len(said) - len(own)]
+            command = [sys.executable, "-m", *said[len(set_before) :]]
+            environ = environ | dict(word.split("=", 1) for word in set_before)
         done = subprocess.run(
-            ["/bin/bash", "-euo", "pipefail", "-c", _SESSION.sub(self.session, line)],
+            command,
             cwd=self.project,
-            env=self.environ,
+            env=environ,
             capture_output=True,
             text=True,
             timeout=60,

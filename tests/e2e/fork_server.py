@@ -14,13 +14,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
+import importlib.metadata
 import io
 import json
+import linecache
 import os
 import pkgutil
+import platform
 import runpy
+import signal
 import socket
 import sys
 import tempfile
@@ -29,10 +34,45 @@ from pathlib import Path
 from typing import Any
 
 PRODUCT = ("punie", "punie_ide", "punie_openai_agents", "punie_scripted", "shellsight")
-LOADED_LATER = ("encodings.idna", "mcp.client.stdio")
+LOADED_LATER = (
+    "anyio._backends._asyncio", "cattrs", "encodings.ascii", "encodings.idna", "encodings.utf_8_sig",
+    "importlib.resources.readers", "jaraco.classes.properties", "jaraco.context", "jaraco.functools", "jsonschema_rs",
+    "mcp.client.stdio", "openai.lib.streaming.chat", "openai.resources.chat", "openai.resources.models",
+    "pydantic_ai.models.openai", "pydantic_ai.providers.gateway", "pydantic_ai.providers.openai", "snowballstemmer",
+    "tree_sitter", "tree_sitter_bash",
+)  # fmt: skip
+"""What many sessions load in functions: a look at `sys.modules` at the end of a forked process finds more."""
 NEVER_LOADED = ("keyring",)
 """Libraries that read their settings from the environment while they load."""
 MAX_REQUEST_BYTES = 1 << 20
+_CLONE = {"x86_64": 56, "aarch64": 220}
+"""The number of the system call by the machine."""
+_FLAGS = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
+_PR_GET_TID_ADDRESS = 40
+
+
+def thread_id_place() -> int:
+    """The address where the C library keeps the id of this thread; 0 where it is not told, or nothing can be cloned."""
+    place = ctypes.c_void_p()
+    if sys.platform != "linux" or platform.machine() not in _CLONE:
+        return 0
+    return 0 if ctypes.CDLL(None).prctl(_PR_GET_TID_ADDRESS, ctypes.byref(place), 0, 0, 0) else place.value or 0
+
+
+def fork_for_parent(place: int) -> int:
+    """As `os.fork`, but the new process is a child of the process that started this one."""
+    python, machine = ctypes.pythonapi, platform.machine()
+    pointers = (0, place, 0) if machine == "x86_64" else (0, 0, place)
+    words = [ctypes.c_long(word) for word in (_CLONE[machine], _FLAGS, 0, *pointers)]
+    call = python.syscall
+    call.restype = ctypes.c_long
+    python.PyOS_BeforeFork()
+    if (child := call(*words)) == 0:
+        python.PyOS_AfterFork_Child()
+        return 0
+    python.PyOS_AfterFork_Parent()
+    assert child > 0, "no process could be forked"
+    return int(child)
 
 
 def load() -> None:
@@ -50,6 +90,17 @@ def load() -> None:
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a library has started a thread: no fork is safe any more"
 
 
+def warm_up() -> None:
+    """Make what every process makes once and in the same way, and drop what it drops."""
+    from punie.adapters.storage.sessions.event_codec import make_readers
+    from punie.bootstrap.tool_profiles import tool_profiles
+
+    make_readers()
+    tool_profiles()
+    importlib.metadata.entry_points(group="punie.engines")  # the folders of packages, read again when they change
+    linecache.clearcache()
+
+
 def _load(name: str) -> None:
     with contextlib.suppress(ImportError):  # of an extra that is not installed
         importlib.import_module(name)
@@ -57,28 +108,19 @@ def _load(name: str) -> None:
 
 def serve(wire: socket.socket) -> dict[str, Any] | None:
     """Fork for each request: returns the request in the forked process, and `None` here once nobody asks any more."""
+    place = thread_id_place()
     while True:
         data, streams, _, _ = socket.recv_fds(wire, MAX_REQUEST_BYTES, 3)
         if not data:
             return None
         request = json.loads(data)
-        reading, writing = os.pipe()
-        if (between := os.fork()) == 0:
-            if (child := os.fork()) != 0:
-                os.write(writing, str(child).encode())
-                os._exit(0)  # so that the child becomes one of the process that asked, see `forking.py`
-            os.close(reading)
-            os.close(writing)
+        if (child := fork_for_parent(place)) == 0:
             wire.close()
             become(request, streams)
             return request
-        os.close(writing)
-        child_id = os.read(reading, 32)
-        os.close(reading)
         for descriptor in streams:
             os.close(descriptor)
-        os.waitpid(between, 0)
-        wire.send(child_id)
+        wire.send(str(child).encode())
 
 
 def become(request: dict[str, Any], streams: list[int]) -> None:
@@ -109,6 +151,7 @@ def main() -> None:
     wire = socket.socket(fileno=int(sys.argv[1]))
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     load()
+    warm_up()
     gc.collect()
     gc.freeze()
     wire.send(b"ready")

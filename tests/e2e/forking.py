@@ -4,14 +4,13 @@ Loading the product takes most of the processor's time of a short test. `ForkSer
 (and so `anyio.open_process` and asyncio) fork what would be executed as ``python -m punie ...``, through
 `fork_server.py`; every other command, and one that the fork server could not imitate, is executed as before.
 
-Linux only: a process that is forked by another becomes our child because we are asked for orphans for a moment
-(`PR_SET_CHILD_SUBREAPER`). Elsewhere, and with PUNIE_TEST_PROCESSES=executed, everything is executed.
+Linux only: what the fork server forks is a child of ours because Linux can make it one (`CLONE_PARENT`). Elsewhere, and
+with PUNIE_TEST_PROCESSES=executed, everything is executed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import socket
@@ -24,13 +23,13 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import fork_server
 from tests.e2e.raw_client import KEPT_VARIABLES
 
 _READ_BY_KEYRING = "PYTHON_KEYRING_BACKEND"
 """Read by a library that a forked process loads itself."""
 
-_PROGRAM = Path(__file__).with_name("fork_server.py")
-_PR_SET_CHILD_SUBREAPER = 36
+_PROGRAM = Path(fork_server.__file__)
 _AS_PUNIE = [sys.executable, "-m", "punie"]
 _DEFAULTS = {"preexec_fn": None, "pass_fds": (), "shell": False, "executable": None, "process_group": -1, "umask": -1}
 """Arguments of `Popen` that the fork server knows only these values of."""
@@ -40,7 +39,7 @@ _execute = vars(subprocess.Popen)["_execute_child"]
 
 def is_possible() -> bool:
     """Whether processes can be forked here, and nobody asked for executed ones."""
-    return sys.platform == "linux" and os.environ.get("PUNIE_TEST_PROCESSES") != "executed"
+    return bool(fork_server.thread_id_place()) and os.environ.get("PUNIE_TEST_PROCESSES") != "executed"
 
 
 class ForkServer:
@@ -51,7 +50,6 @@ class ForkServer:
         self._lock = threading.Lock()
         self._wire: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._prctl = ctypes.CDLL(None, use_errno=True).prctl
         # What the interpreter reads before it runs a line: with other values a process has to be executed.
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         self._env = kept
@@ -98,24 +96,23 @@ class ForkServer:
         request = {"args": list(args), "env": dict(env), "cwd": cwd, "session": session}
         with self._lock:
             wire = self._started()
-            self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-            try:
-                socket.send_fds(wire, [json.dumps(request).encode()], streams)
-                return int(wire.recv(32))
-            finally:
-                self._prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+            socket.send_fds(wire, [json.dumps(request).encode()], streams)
+            return int(wire.recv(32))
 
     @contextlib.contextmanager
-    def patched(self) -> Iterator[None]:
-        """While this runs, `subprocess.Popen` forks where it can."""
-        server = self
+    def patched(self, executed: int = 0) -> Iterator[None]:
+        """While this runs, `subprocess.Popen` forks where it can, but for so many processes, which are the first."""
+        server, left = self, executed
         names = _execute.__code__.co_varnames[1 : _execute.__code__.co_argcount]
 
         def execute(popen: Any, *values: Any) -> None:
             given = dict(zip(names, values, strict=True))
             env = os.environ if given["env"] is None else given["env"]
             cwd = str(Path.cwd()) if given["cwd"] is None else os.fspath(given["cwd"])
-            if not server.can(given["args"], env, cwd, given):
+            nonlocal left
+            can = server.can(given["args"], env, cwd, given)
+            if not can or left > 0:
+                left -= can
                 _execute(popen, *values)
                 return
             pipes = (given["p2cread"], given["c2pwrite"], given["errwrite"])
