@@ -19,9 +19,7 @@ _MANY_LINES = 'i=0; while [ $i -lt 200 ]; do echo "line $i é"; i=$((i+1)); done
 
 async def files(client: Client, found: Findings) -> None:
     """Reading and writing files."""
-    reads, writes = client.has("fs", "readTextFile"), client.has("fs", "writeTextFile")
-    if not reads or not writes:
-        found.skip("the client does not declare fs.readTextFile and fs.writeTextFile; agents use the disk.")
+    if not _has_files(client, found):
         return
     path = client.file(".txt")
     found.require(
@@ -54,8 +52,7 @@ async def files(client: Client, found: Findings) -> None:
 
 async def unsaved_buffer(client: Client, found: Findings) -> None:
     """Whether an edit that the person did not save is read."""
-    if not client.has("fs", "readTextFile") or not client.has("fs", "writeTextFile"):
-        found.skip("the client does not declare fs.readTextFile and fs.writeTextFile.")
+    if not _has_files(client, found):
         return
     path = client.file(".txt")
     try:
@@ -80,6 +77,13 @@ async def unsaved_buffer(client: Client, found: Findings) -> None:
         )
     finally:
         await _remove(path)
+
+
+def _has_files(client: Client, found: Findings) -> bool:
+    if client.has("fs", "readTextFile") and client.has("fs", "writeTextFile"):
+        return True
+    found.skip("the client does not declare fs.readTextFile and fs.writeTextFile; agents use the disk.")
+    return False
 
 
 async def _write(client: Client, path: str, text: str) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, urlsplit
 from attrs import define, field, frozen
 
 from punie.domain.errors import ToolFailedError
+from punie.domain.values.json_value import array_in, object_in
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _SEVERITIES = {1: "error", 2: "warning", 3: "information", 4: "hint"}
@@ -100,7 +101,7 @@ def places_in(answer: object) -> tuple[Place, ...]:
 def symbols_in(answer: object) -> tuple[Place, ...]:
     """The symbols of an answer about the whole project, in its order."""
     found: list[Place] = []
-    for item in cast("list[object]", answer) if isinstance(answer, list) else []:
+    for item in array_in(answer):
         symbol = object_in(item)
         place = _place(symbol.get("location"))
         if place is not None:
@@ -180,8 +181,7 @@ def findings_on(answer: object, line: int) -> list[dict[str, object]]:
 
 def objects_in(items: object) -> list[dict[str, object]]:
     """The objects of a list."""
-    listed = cast("list[object]", items) if isinstance(items, list) else []
-    return [cast("dict[str, object]", item) for item in listed if isinstance(item, dict)]
+    return [cast("dict[str, object]", item) for item in array_in(items) if isinstance(item, dict)]
 
 
 def title_of(action: dict[str, object]) -> str:
@@ -203,11 +203,6 @@ def _position(item: object) -> tuple[int, int] | None:
     return (line, unit) if isinstance(line, int) and isinstance(unit, int) and line >= 0 and unit >= 0 else None
 
 
-def object_in(item: object) -> dict[str, object]:
-    """The object, or an empty one for a value of another type."""
-    return cast("dict[str, object]", item) if isinstance(item, dict) else {}
-
-
-def _text(item: dict[str, object], name: str) -> str:
+def _text(item: Mapping[str, object], name: str) -> str:
     value = item.get(name)
     return value if isinstance(value, str) else ""
