@@ -78,6 +78,13 @@ async def open_session_here(
     )
     sink = TextSink(sys.stdout, sys.stderr, DenialTally())
     peer = Peer(ClientCapabilities(names_options=True), broker or HeadlessBroker(), sink, person=broker is not None)
+    async with session_of(process, cwd, peer) as here:
+        yield here
+
+
+@asynccontextmanager
+async def session_of(process: Process, cwd: str, peer: Peer) -> AsyncGenerator[SessionHere]:
+    """A session of that process in an absolute directory, as of `open_session_here`; the process is closed with it."""
     try:
         async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(cwd), peer) as live:
             await live.open()

@@ -18,7 +18,6 @@ from punie.adapters.language_server.answers import (
     edited,
     edits_in,
     findings_on,
-    object_in,
     objects_in,
     places_in,
     problems_in,
@@ -31,6 +30,7 @@ from punie.adapters.language_server.conversation import DELETED, SOURCES, Answer
 from punie.adapters.language_server.framing import FramedPipes
 from punie.adapters.language_server.programs import AUTO, COUNTING, find_server, is_own, settings_for
 from punie.domain.errors import ToldToModel, ToolFailedError
+from punie.domain.values.json_value import object_in
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.piped_process import PipedProcess
 from punie.mechanics.task_owner import TaskOwner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import uuid
 from collections.abc import Sequence
 
 import anyio
@@ -15,20 +14,18 @@ from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.calls import Unshown
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.application.turns.run_turn import PromptTurn
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.session_here import session_of
 from punie.bootstrap.settings.keys import MODEL
 from punie.commands.doctor.examination import Case, Check
 from punie.domain.errors import PunieError
 from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerOrigin, StdioTransport
 from punie.domain.session.events import CallFinished, SessionEvent
-from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import freeze_object, object_in
 from punie.ports.engine import EventSink
@@ -157,14 +154,9 @@ async def model_tool(case: Case) -> Sequence[Check]:
 
 
 async def _turn(case: Case, folder: str, heard: EventSink) -> Usage:
-    process = Process(case.environ, _FLAGS, case.log)
     peer = Peer(ClientCapabilities(names_options=True), HeadlessBroker(), heard, person=False)
-    try:
-        async with process.session_scope(f"sess_{uuid.uuid4().hex}", SessionSpec(folder), peer) as live:
-            await live.open()
-            return (await PromptTurn(live, Prompt.of_text(_ASKED), lambda: None, first=False).run()).usage
-    finally:
-        await process.aclose()
+    async with session_of(Process(case.environ, _FLAGS, case.log), folder, peer) as here:
+        return (await here.prompt(_ASKED)).usage
 
 
 def _spent(usage: Usage) -> str:
