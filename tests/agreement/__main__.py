@@ -1,5 +1,7 @@
 """`python -m tests.agreement [--symbols 200] [--project FOLDER] [SERVER ...]`: counts, and every difference.
 
+Of the differences to jedi it also tells in how many the servers are of one mind, and where they are not.
+
 The project is copied, so that nothing of it is changed and nothing around it is seen.
 """
 
@@ -9,7 +11,6 @@ import argparse
 import ast
 import logging
 import os
-import random
 import shutil
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,11 +42,16 @@ Places: TypeAlias = "frozenset[tuple[str, int, int]]"
 Answers: TypeAlias = "dict[str, Places | dict[str, str] | None]"
 
 
-def symbols(top: Path, count: int, seed: int = 15) -> list[tuple[str, Spot]]:
-    """Names of definitions, variables and attributes, with their places."""
+def symbols(top: Path, count: int) -> list[tuple[str, Spot]]:
+    """Names of definitions, variables and attributes, with their places: a sample that a change elsewhere keeps."""
     found = [one for path in sorted(top.rglob("*.py")) for one in _names(path) if _is_there(*one)]
-    random.Random(seed).shuffle(found)  # noqa: S311 - a sample
-    return found[:count]
+
+    def drawn(one: tuple[str, Spot]) -> bytes:
+        name, spot = one
+        line = Path(spot.path).read_text(encoding="utf-8").split("\n")[spot.line_1based - 1]
+        return sha256(f"{Path(spot.path).relative_to(top)} {line} {name} {spot.column_1based}".encode()).digest()
+
+    return sorted(found, key=drawn)[:count]
 
 
 def _names(path: Path) -> Iterator[tuple[str, Spot]]:
@@ -153,9 +160,11 @@ def main() -> None:
         named = symbols(top, given.symbols)
         spots = [spot for _, spot in named]
         second = of_jedi(top, spots)
+        of_all: list[list[Answers]] = []
         for server in given.servers:
             began_s = time.monotonic()
             answers = anyio.run(of_server, server, top, spots)
+            of_all.append(answers)
             print(f"\n{server}: {len(spots)} symbols, {time.monotonic() - began_s:.0f} s")
             for asked in ASKED:
                 verdicts = [verdict(mine[asked], other[asked]) for mine, other in zip(answers, second, strict=True)]
@@ -165,6 +174,18 @@ def main() -> None:
                         sizes = f"{len(mine[asked] or ())} against {len(other[asked] or ())}"
                         at = f"{Path(spot.path).relative_to(top)}:{spot.line_1based}:{spot.column_1based}"
                         print(f"    {at} {name}: {what} ({sizes})")
+        print("\nthe servers against each other, where one of them differs from jedi")
+        for asked in ASKED:
+            rows = [(*one, [mine[asked] for mine in same], other[asked])
+                    for one, *same, other in zip(named, *of_all, second, strict=True)]  # fmt: skip
+            differing = [row for row in rows if any(verdict(mine, row[3]) != "equal" for mine in row[2])]
+            split = [row for row in differing if any(verdict(mine, row[2][0]) != "equal" for mine in row[2])]
+            print(f"  {asked}: {len(differing) - len(split)} equal, {len(split)} not")
+            for name, spot, answers, _ in split:
+                sizes = " against ".join(str(len(mine or ())) for mine in answers)
+                print(
+                    f"    {Path(spot.path).relative_to(top)}:{spot.line_1based}:{spot.column_1based} {name} ({sizes})"
+                )
 
 
 if __name__ == "__main__":
