@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
     from punie.application.offer.discover import PlugIn as PlugIn
-    from punie.application.offer.registry import TypedTool as TypedTool
+    from punie.application.offer.typed_tool import TypedTool as TypedTool
     from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext
     from punie.application.tools.session_tool import PreparedCall as PreparedCall
@@ -51,7 +51,7 @@ PROGRAMS: Final = {
     "PreparedCall": "punie.application.tools.session_tool",
     "RecordedBroker": "punie.adapters.console.front_end",
     "SessionHere": "punie.bootstrap.session_here",
-    "TypedTool": "punie.application.offer.registry",
+    "TypedTool": "punie.application.offer.typed_tool",
     "open_session_here": "punie.bootstrap.session_here",
     "PydanticAiEngine": "punie.bootstrap.engines",
     "text_argument": "punie.domain.tools.schema",

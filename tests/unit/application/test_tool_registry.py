@@ -15,9 +15,9 @@ from punie.application.offer.registry import (
     ToolRegistered,
     ToolRegistry,
     ToolUnregistered,
-    TypedTool,
 )
 from punie.application.offer.toolbox import Toolbox
+from punie.application.offer.typed_tool import TypedTool
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError

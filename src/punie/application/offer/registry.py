@@ -5,16 +5,16 @@ The model can call the registered tools that are enabled; the desk finds tools n
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from attrs import define, evolve, field, frozen
 
 from punie.application.offer.twins import hidden_twins
-from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
+from punie.application.offer.typed_tool import TypedTool
+from punie.application.tools.session_tool import Services, SessionTool
 from punie.domain.tools.availability import (
     LeftOut,
     ListedTool,
@@ -26,32 +26,8 @@ from punie.domain.tools.availability import (
 from punie.domain.tools.catalog import ToolCatalog, Twins
 from punie.domain.tools.metadata import Capability
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
-from punie.domain.values.json_value import JsonObject
 
 ToolFactory: TypeAlias = Callable[[Services], SessionTool]
-
-
-class TypedTool(SessionTool):
-    """A tool that is registered by its class: a subclass has a `DESCRIPTOR` and a `prepare`.
-
-    One object is made for each session, when the tool is first used, from the session's services and a configuration.
-    """
-
-    DESCRIPTOR: ClassVar[ToolDescriptor]
-
-    def __init__(self, services: Services, **configuration: object) -> None:
-        self.services = services
-        self.configuration = configuration
-
-    @property
-    def descriptor(self) -> ToolDescriptor:
-        return self.DESCRIPTOR
-
-    def title(self, arguments: JsonObject) -> str:
-        return self.DESCRIPTOR.title or self.DESCRIPTOR.name
-
-    @abstractmethod
-    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall: ...
 
 
 class ToolNameTakenError(ValueError):
