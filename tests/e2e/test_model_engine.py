@@ -391,7 +391,7 @@ async def test_the_three_engines_have_the_same_wire_shape(spawn: Spawn, project:
             async with spawn(*turns, **options) as ide:
                 ide.person.always("allow_once")
                 session = await ide.open(project)
-                await ide.prompt(session, "/help", timeout_s=SLOW_START_S)  # the direct engine's first words go here
+                await ide.prompt(session, "hello", timeout_s=SLOW_START_S)  # the direct engine's first words go here
                 prompts = [await ide.prompt(session, line, timeout_s=SLOW_START_S) for _, _, line in calls]
                 seen[engine] = [shape(turn, ide) for turn in prompts]
     assert seen["direct"] == seen["script"]

@@ -116,7 +116,7 @@ async def test_a_read_is_carded_as_a_person_would_say_it(spawn: Spawn, project: 
         begun = next(f.index for f in ide.log.from_agent("session/update") if "toolCallId" in f.params["update"])
         assert begun < read.index
         assert turn.text == "[lines 1-2 of 2; LF]\n1|def add(a, b):\n2|    return a + b"
-        assert "rawOutput" in turn.card.shown
+        assert "rawOutput" not in turn.card.shown  # its text is in the content
 
 
 async def test_unsaved_buffers_are_what_is_read(spawn: Spawn, project: Path):
