@@ -95,6 +95,7 @@ agreement: $(READY) ## real language servers and jedi asked about the same 200 s
 .PHONY: crashes
 crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
 	@$(PY) -m tests.crashes $(ARGS)
+	@PUNIE_TEST_KILLS=20 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py
 
 # Toad needs Python 3.14, by TOAD_PYTHON's path or on PATH; without one its test is skipped and says so, in CI too.
 TOAD_PYTHON ?= python3.14
