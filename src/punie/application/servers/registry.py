@@ -94,6 +94,11 @@ class ServerRegistry(OwnTaskGroup):
         states = ((known.name, known.info(None)) for known in self._known.values())
         return tuple((name, _WHY.get(row.status, row.message)) for name, row in states if row.status in _MISSING)
 
+    @property
+    def has_clients(self) -> bool:
+        """Whether the client itself passed a server."""
+        return any(known.config.origin is ServerOrigin.CLIENT for known in self._known.values())
+
     def start(self) -> anyio.Event:
         """Ask the servers that the client passed for their tools, once in a session; returns at once.
 

@@ -71,9 +71,16 @@ class SessionServers(Elsewhere):
     others: OtherParties = field(factory=OtherParties)
     _unlisted: tuple[str, ...] = field(default=(), init=False)
     _warned: bool = field(default=False, init=False)
+    _started: bool = field(default=False, init=False)
+    _changed: Callable[[], None] = field(default=lambda: None, init=False)
 
     async def tools(self) -> tuple[SessionTool, ...]:
-        """The tools that are known, by server and name; a tool whose schema cannot be used is left out."""
+        """The tools that are known, by server and name; a tool whose schema cannot be used is left out.
+
+        With servers of the client there are none before `start`: reading long lists would hold the session's answer up.
+        """
+        if self.registry.has_clients and not self._started:
+            return ()
         known = await self.registry.known()
         await self._warn_of_idle()
         self._unlisted = known.unlisted
@@ -120,15 +127,20 @@ class SessionServers(Elsewhere):
         )
 
     def hear(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
         self.registry.hear = lambda _server: changed()
 
     def unlisted(self) -> tuple[str, ...]:
         return self._unlisted
 
     def start(self) -> None:
+        if self.registry.has_clients and not self._started:
+            self._started = True
+            self._changed()
         self.registry.start()
 
     async def started(self) -> None:
+        self.start()
         await self.registry.start().wait()
 
     async def freshen(self, within_s: float | None = SEARCH_WAIT_S) -> None:

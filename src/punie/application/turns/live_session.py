@@ -256,7 +256,6 @@ class LiveSession(OwnTaskGroup):
         self.tier = report.tier
         self.desk.offered.settle()
         news = ToolNews(self.desk.registry, self.recorder)
-        news.start()
         self.mode.offer_the_way_out()
         await self.commands.look(self)
         for job in (
@@ -265,20 +264,22 @@ class LiveSession(OwnTaskGroup):
             news.keep,
             self.recorder.record.keep,
             self.recorder.notices.keep,
-            self._keep_told,
         ):
             tasks.start_soon(job)
+        tasks.start_soon(self._keep_told, news)
         return OpenedSession(self.id, report, self.options())
 
     def options(self) -> SessionOptions:
         """The settings that a person may change, as they are now."""
         return SessionOptions(self.mode.current, self.menu)
 
-    async def _keep_told(self) -> None:
+    async def _keep_told(self, news: ToolNews) -> None:
         """Tell the client what changes between turns; until cancelled."""
         await self.greeted.wait()
         await self.commands.announce(self)
         self.desk.offered.elsewhere.start()  # behind the answer, which needs the processor more
+        await self.desk.toolbox.current()
+        news.start()
         if self.gauge.latest is not None:  # the session goes on from another process, and its log has the event already
             await self.recorder.lane.emit(self.gauge.latest)
         self.recorder.notices.greet()

@@ -124,3 +124,18 @@ async def test_a_call_reaches_its_server_and_one_that_is_down_fails_in_words_for
         server.down = "it fell over"
         error = await refused(ToolFailedError, lambda: calls.execute(call, FakeProgress()))
         assert "it fell over" in str(error)
+
+
+async def test_the_lists_of_a_clients_servers_are_read_behind_the_sessions_answer() -> None:
+    bench = Bench()
+    bench.add("alpha", "echo", origin=ServerOrigin.CLIENT)
+    async with of(bench) as (servers, registry, _):
+        changes: list[str] = []
+        servers.hear(lambda: changes.append("changed"))
+        await registry.list_tools()
+        assert (registry.has_clients, await servers.tools()) == (True, ())
+        changes.clear()
+        servers.start()
+        servers.start()
+        assert changes == ["changed"]
+        assert names(await servers.tools()) == ["alpha__echo"]
