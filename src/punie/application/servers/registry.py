@@ -94,10 +94,23 @@ class ServerRegistry(OwnTaskGroup):
         states = ((known.name, known.info(None)) for known in self._known.values())
         return tuple((name, _WHY.get(row.status, row.message)) for name, row in states if row.status in _MISSING)
 
+    async def unusable(self) -> tuple[tuple[str, str], ...]:
+        """The servers that a person has to approve or repair, each with the reason; reads no list of tools."""
+        waiting = await self._unapproved(self._known.values())
+        rows = ((known.name, known.status, known.message) for known in self._known.values())
+        return tuple(
+            (name, waiting.get(name, message))
+            for name, status, message in rows
+            if name in waiting or status is ServerStatus.ERROR
+        )
+
     @property
     def has_clients(self) -> bool:
         """Whether the client itself passed a server."""
-        return any(known.config.origin is ServerOrigin.CLIENT for known in self._known.values())
+        return bool(self._of_client())
+
+    def _of_client(self) -> list[KnownServer]:
+        return [known for known in self._known.values() if known.config.origin is ServerOrigin.CLIENT]
 
     def start(self) -> anyio.Event:
         """Ask the servers that the client passed for their tools, once in a session; returns at once.
@@ -111,8 +124,7 @@ class ServerRegistry(OwnTaskGroup):
         return self._start
 
     async def _ask_clients(self, started: anyio.Event) -> None:
-        theirs = (known for known in self._known.values() if known.config.origin is ServerOrigin.CLIENT)
-        askings = [(known, known.ask(self.tasks)) for known in theirs if _why_not(known) is None]
+        askings = [(known, known.ask(self.tasks)) for known in self._of_client() if _why_not(known) is None]
         try:
             if askings:
                 await self.around.servers.prepare()

@@ -14,7 +14,7 @@ from punie.application.servers.known_server import Tools
 from punie.application.servers.registry import ServerRegistry
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.errors import ToolFailedError
-from punie.domain.servers.server import ServerStatus, ToolInfo
+from punie.domain.servers.server import ToolInfo
 from punie.domain.tools.schema import declares, without
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult, ToolSource
 from punie.domain.values.display import display_safe, one_line
@@ -101,9 +101,8 @@ class SessionServers(Elsewhere):
         if self._warned:
             return
         self._warned = True
-        for server in await self.registry.list_servers():
-            if server.status in {ServerStatus.ERROR, ServerStatus.NEEDS_APPROVAL}:
-                self.registry.around.warn(f"The MCP server {server.name} is not used", server.message)
+        for name, why in await self.registry.unusable():
+            self.registry.around.warn(f"The MCP server {name} is not used", why)
 
     def _tool(self, info: ToolInfo, listed: Tools) -> ServerTool:
         known = self.registry.sent_along(info.server)
