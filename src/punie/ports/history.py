@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
 ABSENT, OTHER = "absent", "other"
+ChangedBy: TypeAlias = Literal["tool", "command", "person"]
+
 REGULAR = 0o100_000
 """The kind of a file in `FileVersion.mode`, as POSIX writes it."""
 
@@ -66,12 +68,17 @@ class FileChange:
     """One change of a file by the session: `was` and `left` are the keys of its versions before and after.
 
     Where a change's `was` is not the `left` of the change before it, somebody else changed the file in between.
+
+    `by` says whose change it is: that of a tool that named the file, that of a command which did not, or that of a
+    person which the session saw. `tool` is the name of the tool that the call asked for; empty where that is not known.
     """
 
     turn: str
     path: str
     was: str
     left: str
+    by: ChangedBy = "tool"
+    tool: str = ""
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ import shutil
 import stat
 import time
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -111,7 +111,7 @@ class LocalFileHistory(FileHistory):
             self._size = _size(self._folder)
         for line in lines:
             with suppress(ValueError, TypeError):  # the last line of a process that was killed
-                found.append(FileChange(**cast("dict[str, str]", json.loads(line))))
+                found.append(FileChange(**cast("dict[str, Any]", json.loads(line))))
         return found
 
     def _keep(self, name: str, data: bytes) -> None:

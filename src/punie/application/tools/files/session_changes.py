@@ -86,7 +86,8 @@ class SessionChanges:
         finally:
             with anyio.CancelScope(shield=True):
                 for path, was in before.items():
-                    left = await self._keep(context.turn_id, path, was, written.get(path))
+                    change = FileChange(context.turn_id, path, was.key, "", "command" if runs else "tool", tool.name)
+                    left = await self._keep(change, was, written.get(path))
                     if runs:
                         self.memory.renew(path, was.text, left.text)
             if runs:
@@ -132,14 +133,14 @@ class SessionChanges:
         if not (was.mode ^ now.mode) & GIT_MODE:
             was = evolve(was, mode=now.mode)
         if was.key != now.key:
-            await self.history.record(FileChange("", path, was.key, now.key), was, now)
+            await self.history.record(FileChange("", path, was.key, now.key, "command"), was, now)
 
-    async def _keep(self, turn: str, path: str, was: FileVersion, written: str | None) -> FileVersion:
-        left = await self.history.look(path)
+    async def _keep(self, change: FileChange, was: FileVersion, written: str | None) -> FileVersion:
+        left = await self.history.look(change.path)
         if written or left.key != ABSENT:  # a client may write to its disk later
             left = left.shown_as(written)
         if left.key != was.key:
-            await self.history.record(FileChange(turn, path, was.key, left.key), was, left)
+            await self.history.record(evolve(change, left=left.key), was, left)
         return left
 
     async def begun(self) -> WorkTree | None:
