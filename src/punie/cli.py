@@ -26,6 +26,7 @@ COMMANDS = (
     "servers",
     "permissions",
     "sessions",
+    "changes",
     "trace",
     "config",
     "completion",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.raw_client import RawClient
+from tests.e2e.raw_client import RawClient, clean_environment, run_cli
 from tests.e2e.scripts import Item, call
 from tests.e2e.turns import Card
 
@@ -25,6 +26,7 @@ pytestmark = [
 ]
 
 AUTO = ("--mode", "auto")
+HOSTILE = "-x\n\x1b[31m.txt"
 
 
 def git(top: Path, *words: str) -> None:
@@ -99,6 +101,36 @@ def lazy(ide: RawClient) -> None:
     ide.handlers["fs/write_text_file"] = write_later
 
 
+def punie(tmp_path: Path, top: Path, *words: str) -> str:
+    done = run_cli(*words, env=clean_environment(tmp_path / "home"), cwd=top)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+def looked_over(tmp_path: Path, top: Path) -> None:
+    """What `punie changes` says of the first turn, while the session is open in its own process."""
+    rows = json.loads(punie(tmp_path, top, "changes", "--json"))
+    found = {row["path"].removeprefix(f"{top}/"): tuple(row.values())[2:] for row in rows}
+    found.pop("run.sh", None)  # git's objects have it as it was: it may be recorded when it is asked for
+    assert found == {
+        "new/made.py": ("created", "tool", "write_file", 1, 0),
+        "data.bin": ("modified", "command", "run_command", None, None),
+        "build/o.o": ("deleted", "command", "run_command", 0, 1),
+        HOSTILE: ("modified", "tool", "write_file", 1, 1),
+    }
+    assert {row["turn"] for row in rows} == {1}
+    shown = punie(tmp_path, top, "changes", "--turn", "1")
+    assert "  A new/made.py  +1 -0  (tool write_file)\n" in shown
+    assert "  M -x<U+000A><U+001B>[31m.txt  +1 -1  (tool write_file)\n" in shown
+    assert "\x1b" not in shown
+    (tmp_path / "changes.patch").write_text(punie(tmp_path, top, "changes", "--patch"))
+    before = tmp_path / "before"
+    git(before, "apply", "../changes.patch")
+    names = ("new/made.py", "data.bin", HOSTILE)
+    assert [(before / name).read_bytes() for name in names] == [(top / name).read_bytes() for name in names]
+    assert not (before / "build/o.o").exists()
+
+
 def failed(card: Card, words: str) -> None:
     assert card.status == "failed", card.text
     assert words in card.text
@@ -135,15 +167,25 @@ async def test_an_ide_that_serves_files_gets_the_former_texts_back(spawn: Spawn,
         assert ide.editor.buffers[str(top / "a.py")] == "foo = 1\nunsaved = True\n"
 
 
-async def test_what_an_ide_cannot_write_is_done_on_the_disk(spawn: Spawn, top: Path):
+async def test_what_an_ide_cannot_write_is_done_on_the_disk(spawn: Spawn, top: Path, tmp_path: Path):
     (top / "data.bin").write_bytes(b"\0\1")
     (top / "data.bin").chmod(0o640)
-    work = [write("new/made.py"), run("printf x > data.bin; chmod 600 data.bin; rm -f build/o.o; chmod -x run.sh")]
+    (top / "data.bin").with_name(HOSTILE).write_text("mine\n")
+    shutil.copytree(top, tmp_path / "before", symlinks=True)
+    work = [
+        write("new/made.py"),
+        run("printf x > data.bin; chmod 600 data.bin; rm -f build/o.o; chmod -x run.sh"),
+        write(HOSTILE, "yours\n"),
+    ]
     back = list(map(restore, ("new/made.py", "data.bin", "build/o.o", "run.sh")))
-    async with spawn([*work, *back], args=AUTO) as ide:
+    async with spawn(work, back, args=AUTO) as ide:
         ide.person.always("allow_once")
-        turn = await ide.prompt(await ide.open(top), timeout_s=30)
-        assert [card.status for card in turn.cards] == ["completed"] * 6, [card.text for card in turn.cards]
+        session = await ide.open(top)
+        turn = await ide.prompt(session, timeout_s=30)
+        assert [card.status for card in turn.cards] == ["completed"] * 3, [card.text for card in turn.cards]
+        looked_over(tmp_path, top)
+        turn = await ide.prompt(session, timeout_s=30)
+        assert [card.status for card in turn.cards] == ["completed"] * 4, [card.text for card in turn.cards]
     assert not (top / "new/made.py").exists()
     assert ((top / "data.bin").read_bytes(), (top / "data.bin").stat().st_mode & 0o777) == (b"\0\1", 0o640)
     assert (top / "build/o.o").read_text() == "kept\n"

@@ -45,7 +45,14 @@ def quoted_path(path: str, *, plain_unicode: bool = False) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or "".join(f"\\{byte:03o}" for byte in found[0].encode())
+    undecoded = "surrogateescape" if "\udc80" <= found[0] <= "\udcff" else "surrogatepass"
+    return _ESCAPES.get(found[0]) or "".join(f"\\{byte:03o}" for byte in found[0].encode("utf-8", undecoded))
+
+
+def line_counts(before: str, after: str) -> tuple[int, int]:
+    """How many lines were added and removed, as the hunks of these texts have them."""
+    lines = hunks(before, after).split("\n")
+    return sum(line.startswith("+") for line in lines), sum(line.startswith("-") for line in lines)
 
 
 def hunks(before: str, after: str, pairs_limit: int = PAIRS_LIMIT) -> str:

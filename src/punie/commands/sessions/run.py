@@ -101,7 +101,7 @@ class SessionsMode:
 
     async def list(self, *, cwd: str | None, everything: bool) -> int:
         """Print the sessions of a directory, or all sessions, the latest first."""
-        directories = _both_names(cwd)
+        directories = both_names(cwd)
         found = [summary for cwd in directories or (None,) async for summary in sessions_of(self.store, cwd)]
         found.sort(key=lambda summary: -summary.updated_at)
         shown = found if everything else found[:SHOWN]
@@ -212,7 +212,7 @@ def _opened(name: str) -> BinaryIO:
     return Path(name).open("rb")
 
 
-def _both_names(cwd: str | None) -> tuple[str, ...]:
+def both_names(cwd: str | None) -> tuple[str, ...]:
     """A directory as it is named, and with links followed: a client may have said either."""
     if cwd is None:
         return ()

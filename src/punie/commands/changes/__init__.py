@@ -1,0 +1,1 @@
+"""`punie changes`: what the turns of a session changed."""
