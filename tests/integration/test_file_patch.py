@@ -45,16 +45,16 @@ CASES: dict[bytes, tuple[tuple[int, bytes] | None, tuple[int, bytes] | None]] = 
 def put(top: Path, side: int) -> None:
     """Make the files of one side; 0 is before, 1 after."""
     for name, contents in CASES.items():
-        place, content = os.path.join(os.fsencode(top), name), contents[side]  # noqa: PTH118 - undecodable names
+        place, content = top / os.fsdecode(name), contents[side]
         if content is None:
             continue
-        Path(os.fsdecode(place)).parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
         mode, data = content
         if mode == LINK:
-            os.symlink(data, place)
+            place.symlink_to(os.fsdecode(data))
         else:
-            Path(os.fsdecode(place)).write_bytes(data)
-            Path(os.fsdecode(place)).chmod(mode & 0o777)
+            place.write_bytes(data)
+            place.chmod(mode & 0o777)
 
 
 def state(top: Path) -> dict[bytes, tuple[str, bytes]]:

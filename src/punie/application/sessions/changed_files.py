@@ -52,9 +52,7 @@ async def turns_of(store: SessionStore, session_id: str) -> tuple[str, ...]:
     return tuple(turns)
 
 
-async def changed_files(
-    history: FileHistory, turns: Sequence[str], turn: int | None = None
-) -> tuple[ChangedFile, ...]:
+async def changed_files(history: FileHistory, turns: Sequence[str], turn: int | None = None) -> tuple[ChangedFile, ...]:
     """The changes of all turns, or of the one with that number, in their order.
 
     Consecutive changes of a file by one tool in one turn are one. A change that the session did not make counts as a

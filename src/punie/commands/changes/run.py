@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -24,7 +23,7 @@ from punie.commands.running import Exit, command_environ, directory_of, told, wr
 from punie.commands.sessions.run import LAST, both_names, command_store, found_session, last_session, sessions_of
 from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_exact
-from punie.domain.values.paths import is_inside
+from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
 from punie.ports.sessions import SessionStore
 
@@ -58,7 +57,7 @@ class ChangesMode:
             elif not is_inside(path, (top,)):
                 reason = f"it is not below {top}"
             else:
-                out.write(file_patch(os.path.relpath(path, top), content_of(was), content_of(left)))
+                out.write(file_patch(shown_path(path, top), content_of(was), content_of(left)))
                 continue
             exit_code = wrong(f"{display_exact(path)} is not in the patch: {display_exact(reason)}.", Exit.FAILED)
         out.flush()
@@ -82,7 +81,7 @@ def row_object(row: ChangedFile) -> dict[str, object]:
 
 def row_text(row: ChangedFile, cwd: str) -> str:
     """A change on one line, safe to show."""
-    path = os.path.relpath(row.path, cwd) if is_inside(row.path, (cwd,)) else row.path
+    path = shown_path(row.path, cwd)
     lines = "" if row.added is None else f"  +{row.added} -{row.removed}"
     by = row.by if not row.tool else f"{row.by} {row.tool}"
     return f"{_SIGNS[row.change]} {shown_name(path)}{lines}  ({display_exact(by)})"
