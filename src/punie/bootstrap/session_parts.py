@@ -40,6 +40,7 @@ from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession, SessionCommands
 from punie.application.turns.own_commands import OWN_COMMANDS
+from punie.application.turns.spending import SessionBudget
 from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
@@ -264,6 +265,7 @@ def session(
     settings, conversation = setup.settings, setup.conversation
     if conversation.kept is not None:
         desk.prefix.go_on_from(conversation.kept.sent, conversation.kept.choice)
+    asked = assemble.peer.broker if assemble.peer.person else None
     ledgers = (assemble.client_ledger, assemble.local.get(TerminalLedger))
     return LiveSession(
         id=setup.id,
@@ -280,4 +282,7 @@ def session(
         effort=settings[EFFORT],
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
         gauge=conversation.gauge(settings.context_tokens),
+        budget=SessionBudget(settings.budget, setup.id, desk.ledger, desk.context.clock, recorder, asked)
+        if settings.budget.limits
+        else None,
     )

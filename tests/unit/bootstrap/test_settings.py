@@ -380,3 +380,23 @@ def test_a_projects_bounds_only_tighten(place: Place) -> None:
     limits = place.load(project=project).limits
     assert (limits.concurrent_calls, limits.general.input_bytes) == (3, 10)
     assert limits.general.memory_mb == CallLimits().memory_mb
+
+
+# --- budgets -----------------------------------------------------------------------------------------------------
+
+
+def test_a_project_may_lower_a_budget_and_add_one_and_never_the_price_of_the_unknown(place: Place) -> None:
+    settings = place.load(
+        user="[budget]\nturn_requests = 5\nday_cost = 2\n",
+        project="[budget]\nturn_requests = 9\nday_cost = 1.5\nturn_tokens = 100\nunknown_price = 0\n",
+    )
+    limits = {limit.name: limit.most for limit in settings.budget.limits}
+    assert limits == {"turn_requests": 5, "turn_tokens": 100, "day_cost": 1.5}
+    assert settings.budget.unknown_price > 0
+    assert place.load(PUNIE_BUDGET_UNKNOWN_PRICE="0").budget.unknown_price == 0
+
+
+@pytest.mark.parametrize("line", ["turn_requests = 1.5", "day_cost = 0", "turn_time_s = -1", "unknown_price = false"])
+def test_a_budget_that_means_nothing_keeps_sessions_from_starting(place: Place, line: str) -> None:
+    with pytest.raises(SettingsError, match="budget"):
+        place.load(user=f"[budget]\n{line}\n")

@@ -113,17 +113,22 @@ async def _no_news() -> str:
     return ""
 
 
+async def _at_once() -> None:
+    """Hold up no request."""
+
+
 @define
 class TurnDesk(ToolDoor):
     """The desk as one turn's engine uses it; lives as long as the turn.
 
     After `close` or `cancel` no effect starts any more, whatever the engine still does. `news` gives a note for the
-    model, which the result of the next call carries; mostly empty.
+    model, which the result of the next call carries; mostly empty. `ahead` is awaited before each request to the model.
     """
 
     desk: SessionDesk
     turn_id: str
     news: Callable[[], Awaitable[str]] = _no_news
+    ahead: Callable[[], Awaitable[None]] = _at_once
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
     _order: MessageOrder = field(factory=MessageOrder, init=False)
@@ -135,6 +140,7 @@ class TurnDesk(ToolDoor):
         self.requests = RequestWatch(self.desk.context.clock, prefix=self.desk.prefix)
 
     async def offered(self) -> ToolCatalog:
+        await self.ahead()
         self.requests.begin()
         self._order.begin()
         self._state.begin()

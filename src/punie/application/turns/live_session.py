@@ -21,6 +21,7 @@ from punie.application.tools.session.switch_mode import SwitchMode
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions, mode_fact
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
+from punie.application.turns.spending import SessionBudget
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ModeChanged
@@ -186,6 +187,7 @@ class LiveSession(OwnTaskGroup):
     Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes
     the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
     whose snapshots are kept. Both change together with `engine`, in `model_switch.py`, in the order of `switches`.
+    `budget` is None where the settings limit nothing.
     `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
     and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
     """
@@ -204,6 +206,7 @@ class LiveSession(OwnTaskGroup):
     engine_name: str = "none"
     gauge: ContextGauge = field(factory=ContextGauge)
     effort: Effort | None = None
+    budget: SessionBudget | None = None
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)
     told: anyio.Event = field(factory=anyio.Event, init=False)

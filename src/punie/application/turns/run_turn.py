@@ -13,6 +13,7 @@ from punie.application.tools.own_tools import TALKING
 from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
+from punie.application.turns.spending import TurnBudget
 from punie.domain.errors import PunieError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.provider import DIRECT
@@ -199,7 +200,31 @@ class PromptTurn(RunningTurn):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         turn = Turn(self.id, session.id, prompt, instructions, session.limits, session.effort)
         events.compact_share = turn.limits.compact_share
-        return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+        return await self._run(turn, events)
+
+    async def _run(self, turn: Turn, events: TurnEvents) -> StopReason:
+        """Let the engine work on the turn, for as long as the session's budget lasts."""
+        session, reason = self.session, StopReason.CANCELLED
+
+        async def work() -> StopReason:
+            return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+
+        if session.budget is None or session.model == DIRECT:
+            return await work()
+        budget = TurnBudget(session.budget, lambda: events.usage)
+        self._desk.ahead = budget.check
+        session.tasks.start_soon(budget.watch)
+        try:
+            with budget.scope:
+                reason = await work()
+        finally:
+            budget.over()
+        if budget.passed is None:
+            return reason
+        await events.stop(RequestEnding.CANCELLED)
+        limit, words = budget.passed
+        await events.emit(TextDelta(words, f"{self.id}-budget"))
+        return limit.stop_reason
 
     async def _told(self, prompt: Prompt) -> tuple[Prompt, str]:
         """The prompt behind a note on what changed, and the instructions; a session without a model is told nothing."""

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import evolve, fields, frozen
 
+from punie.application.turns.budget import Budget, Measure, Span
 from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.values import (
     PYDANTIC_AI,
@@ -20,6 +21,7 @@ from punie.bootstrap.settings.values import (
     ServerChoice,
     StoredOption,
     one_of,
+    parse_amount,
     parse_effort,
     parse_models,
     parse_names,
@@ -58,7 +60,9 @@ _LOOSENESS = (LocalTools.NEVER, LocalTools.AUTO, LocalTools.ALWAYS)
 ONCE_TRUSTED = ProjectsSay("may set it only once you trust its file")
 ADDS = ProjectsSay("may add to it; what you named stays")
 NEVER = ProjectsSay("has no say in it, trusted or not")
-LOWERS = ProjectsSay("may lower it, and raise it only once you trust its file", lambda new, now: new < now)
+LOWERS = ProjectsSay(
+    "may lower it, and raise it only once you trust its file", lambda new, now: now is None or new < now
+)
 MAY_SAY_NO = ProjectsSay("may say `false`, and `true` only once you trust its file", lambda new, _: not new)
 LESS_LOCAL = ProjectsSay(
     "may allow less (`never` is least), and more only once you trust its file",
@@ -257,10 +261,28 @@ SESSION_STORE = Key(
     "`postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
+UNKNOWN_PRICE = Key(
+    "budget.unknown_price", Kind("a number, 0 or more", parse_amount), Budget().unknown_price,
+    "US dollars that a million tokens count as in the budgets of cost, where a model's price is not known",
+    NEVER, page="budgets.md",
+)
+_WHERE = {Span.TURN: "a turn", Span.SESSION: "a session", Span.DAY: "a day, by all sessions on this machine"}
+_WHAT = {
+    Measure.REQUESTS: (WHOLE, "requests to the model"), Measure.TOKENS: (WHOLE, "tokens, sent and received"),
+    Measure.COST: (NUMBER, "US dollars"), Measure.TIME: (NUMBER, "seconds of turns"),
+}
+BUDGET = {
+    (span, measure): Key(
+        f"budget.{span.value}_{measure.value}", kind, None, f"{what} in {_WHERE[span]}, after which a turn stops",
+        LOWERS, by_default="no limit", page="budgets.md",
+    )
+    for span in Span for measure, (kind, what) in _WHAT.items()
+}
 # fmt: on
 
 KEYS: Mapping[str, Key[Any]] = MappingProxyType({
-    key.name: key for key in cast("list[Key[Any]]", [row for row in globals().values() if isinstance(row, Key)])
+    key.name: key
+    for key in (*cast("list[Key[Any]]", [row for row in globals().values() if isinstance(row, Key)]), *BUDGET.values())
 })  # fmt: skip
 """Every setting that a file, a variable or a flag may give a value, by its dotted name, in the order above."""
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from attrs import evolve, field, frozen
 
+from punie.application.turns.budget import Budget, Limit
 from punie.bootstrap.settings.keys import (
     ALWAYS_LOADED,
+    BUDGET,
     CALL_BOUNDS,
     COMPACT_SHARE,
     CONCURRENT_CALLS,
@@ -20,6 +22,7 @@ from punie.bootstrap.settings.keys import (
     MAX_REQUESTS,
     MODEL,
     OUTPUT_BYTES,
+    UNKNOWN_PRICE,
     Key,
     tool_and_bound,
 )
@@ -74,6 +77,12 @@ class Settings:
     def turn_limits(self) -> TurnLimits:
         """The bounds of one turn."""
         return TurnLimits(self[MAX_REQUESTS], self[COMPACT_SHARE])
+
+    @property
+    def budget(self) -> Budget:
+        """How much of a model may be used."""
+        set_by = ((span, measure, self[key]) for (span, measure), key in BUDGET.items())
+        return Budget(tuple(Limit(span, what, most) for span, what, most in set_by if most), self[UNKNOWN_PRICE])
 
     @property
     def limits(self) -> Limits:

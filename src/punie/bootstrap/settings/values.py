@@ -123,6 +123,11 @@ def parse_positive(value: object) -> float:
     return number
 
 
+def parse_amount(value: object) -> float:
+    """A number, 0 or more, also as text. Raises `ValueError`."""
+    return 0.0 if str(value) in {"0", "0.0"} else parse_positive(value)
+
+
 def parse_whole(value: object) -> int:
     """A whole number above zero. Raises `ValueError`."""
     number = parse_positive(value)

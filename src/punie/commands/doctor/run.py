@@ -37,6 +37,7 @@ PROBES: Sequence[Probe] = (
     on_disk("state", state.directory),
     on_disk("database", state.database),
     Probe("sessions", state.shared_sessions),
+    Probe("budgets", state.budgets),
     on_disk("log", state.log),
     Probe("git", machine.git),
     Probe("sandbox", machine.sandbox),

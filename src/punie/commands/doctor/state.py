@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from punie.adapters.storage.database import inspect_database
+from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.application.turns.budget import Budget
 from punie.bootstrap.credentials import Credentials, CredentialsError
 from punie.bootstrap.optional_parts import session_store
 from punie.bootstrap.settings.files import (
@@ -32,6 +34,7 @@ from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import find_entry
 from punie.commands.setup.ides import IDES
 from punie.commands.setup.installation import this_installation
+from punie.commands.usage.budgets import budgets_of
 from punie.domain.errors import PunieError, SettingsError
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
@@ -133,6 +136,16 @@ async def shared_sessions(case: Case) -> Sequence[Check]:
     except PunieError as error:
         return [Check("sessions", str(error), fix)]
     return [Check("sessions", "the PostgreSQL server of sessions.store answers")]
+
+
+async def budgets(case: Case) -> Sequence[Check]:
+    """The budgets of the settings; it fails where that of the day is used up."""
+    budget = Budget() if case.traced is None else case.traced.settings.budget
+    known = await budgets_of(budget, SqliteUsageLedger(database_file(case.environ), case.log))
+    gone = [str(one) for one in known if one.left == 0]
+    if gone:
+        return [Check("budgets", "; ".join(gone), "Raise the setting, or go on tomorrow; see docs/budgets.md.")]
+    return [Check("budgets", "; ".join(map(str, known)))] if known else []
 
 
 def log(case: Case) -> Sequence[Check]:

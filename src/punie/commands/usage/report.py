@@ -171,13 +171,14 @@ def _periods(
 Row: TypeAlias = Mapping[str, object]
 
 
-def usage_json(report: UsageReport) -> str:
+def usage_json(report: UsageReport, budgets: Sequence[Row] = ()) -> str:
     """The whole report as one JSON object, on one line."""
     keys = {"byTool": Table.TOOL, "byModel": Table.MODEL, "bySession": Table.SESSION, "byDay": Table.DAY}
     unused = [{"tool": idle.tool, "source": idle.source, "tokens": idle.tokens} for idle in report.unused]
     tables: dict[str, object] = {key: _rows(report, by) for key, by in keys.items()}
     broke = [{"what": what, "by": by, "requests": count} for (what, by), count in report.broke.items()]
-    return json.dumps({**tables, "unused": unused, "brokenPrefixes": broke}, ensure_ascii=False)
+    more = {"unused": unused, "brokenPrefixes": broke, "budgets": budgets}
+    return json.dumps({**tables, **more}, ensure_ascii=False)
 
 
 def usage_csv(report: UsageReport, by: Table) -> str:

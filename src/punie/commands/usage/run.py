@@ -14,12 +14,14 @@ import anyio
 from attrs import define
 
 from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.application.turns.budget import Allowance
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
+from punie.commands.usage.budgets import budgets_json, budgets_of, budgets_text
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.tools.tool import NAME_PATTERN
@@ -53,17 +55,21 @@ class UsageMode:
         except PunieError as error:
             wrong(str(error))
             return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
-        sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day)))
+        budgets = await budgets_of(load_settings(self.environ, {}, str(self.cwd)).budget, ledger, self.session_id)
+        sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day), budgets))
         return 0
 
-    def _shown(self, report: UsageReport) -> str:
+    def _shown(self, report: UsageReport, budgets: Sequence[Allowance]) -> str:
         if self.form == "json":
-            return usage_json(report) + "\n"
+            return usage_json(report, budgets_json(budgets)) + "\n"
         if self.form == "csv":
             return usage_csv(report, self.table)
         if report.empty:
-            return f"Nothing was recorded{self._period()}. Figures appear here once a session has called a tool.\n"
-        shown = usage_text(report, self.table)
+            return (
+                f"Nothing was recorded{self._period()}. Figures appear here once a session has called a tool.\n"
+                + budgets_text(budgets)
+            )
+        shown = usage_text(report, self.table) + budgets_text(budgets)
         if self.table is not Table.TOOL or not report.unused:
             return shown
         disabled = load_settings(self.environ, {}, os.devnull)[DISABLED_TOOLS]

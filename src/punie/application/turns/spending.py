@@ -1,0 +1,190 @@
+"""The budget of a session at work: what is counted, who is asked, and the end of a turn that has used it up."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.application.sessions.recorder import SessionRecorder
+from punie.application.turns.budget import WARN_SHARE, Budget, Limit, Measure, Span, Spent, day_began
+from punie.domain.permission.flow import OptionKind, PermissionOption, PermissionQuestion, Selected
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.session.turn import Usage
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Text
+from punie.ports.machine import Clock
+from punie.ports.permission import PermissionBroker
+from punie.ports.sessions import UsageLedger
+
+READ_AGAIN_S: Final = 30.0
+"""How old the sums of the ledger may be, to which other sessions add while a turn runs."""
+
+SOONEST_S: Final = 0.01
+
+MORE = PermissionOption("budget_more", "Once more that much", OptionKind.ALLOW_ONCE)
+LIFT = PermissionOption("budget_lift", "No limit for this session", OptionKind.ALLOW_ALWAYS)
+STOP = PermissionOption("budget_stop", "Stop here", OptionKind.REJECT_ONCE)
+
+
+@define(eq=False)
+class SessionBudget:
+    """The limits of one session with what a person added to them; lives as long as the session.
+
+    `broker` reaches a person, who is asked before a turn is stopped; None where there is none. `granted` are the
+    amounts that a person allowed beyond the limits, by their names.
+    """
+
+    budget: Budget
+    session_id: str
+    ledger: UsageLedger
+    clock: Clock
+    recorder: SessionRecorder
+    broker: PermissionBroker | None = None
+    granted: dict[str, float] = field(factory=dict[str, float], init=False)
+    told: set[object] = field(factory=set[object], init=False)
+
+    async def earlier(self, but: Collection[str]) -> Mapping[Span, Spent]:
+        """The sums of the turns that have ended, without those of these ids."""
+        spans, found = {limit.span for limit in self.budget.limits}, dict[Span, Spent]()
+        since = {Span.SESSION: 0.0, Span.DAY: day_began(self.clock.epoch_s())}
+        for span in spans - {Span.TURN}:
+            own = self.session_id if span is Span.SESSION else None
+            turns = await self.ledger.turns(since=since[span], session_id=own)
+            found[span] = self.budget.spent_in(turn for turn in turns if turn.turn_id not in but)
+        return found
+
+    async def tell(self, key: object, title: str, details: str) -> None:
+        """Give a notice once for a key."""
+        if key not in self.told:
+            self.told.add(key)
+            await self.recorder.emit(NoticeGiven(NoticeSeverity.WARNING, title, details))
+
+    async def ask(self, words: str) -> PermissionOption:
+        """The person's answer to a limit that is reached; the card that the question needs is not logged."""
+        if self.broker is None:
+            return STOP
+        lane, call_id, title = self.recorder.lane, f"budget_{uuid.uuid4().hex}", "Go on beyond the budget?"
+        await lane.emit(ToolCallAnnounced(call_id, "budget", title, ToolKind.OTHER))
+        options = (MORE, LIFT, STOP)
+        question = PermissionQuestion(self.session_id, call_id, "budget", title, ToolKind.OTHER, f"{words}.", options)
+        answer = STOP
+        try:
+            outcome = await self.broker.ask(question)
+            chosen = (option for option in options if isinstance(outcome, Selected) and option.id == outcome.option_id)
+            answer = next(chosen, STOP)
+        finally:
+            with anyio.move_on_after(1.0, shield=True):
+                await lane.emit(ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
+                told = (Text(f"{words}: {answer.name.lower()}."),)
+                await lane.emit(ToolCallUpdated(call_id, CallStatus.COMPLETED, told))
+        return answer
+
+
+@define(eq=False)
+class TurnBudget:
+    """The limits of one turn at work, in whose `scope` the engine runs; lives as long as the turn.
+
+    `used` gives the totals of the turn so far, `others` those of its delegates' turns, by their ids. `passed` is the
+    limit at which the turn was stopped, with the words for the person.
+    """
+
+    session: SessionBudget
+    used: Callable[[], Usage]
+    scope: anyio.CancelScope = field(factory=anyio.CancelScope)
+    others: dict[str, Usage] = field(factory=dict[str, Usage], init=False)
+    passed: tuple[Limit, str] | None = field(default=None, init=False)
+    _granted: dict[str, float] = field(factory=dict[str, float], init=False)
+    _warned: set[str] = field(factory=set[str], init=False)
+    _began_s: float = field(init=False)
+    _asked_s: float = field(default=0.0, init=False)
+    _earlier: tuple[float, Mapping[Span, Spent]] | None = field(default=None, init=False)
+    _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
+    _watching: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._began_s = self.session.clock.monotonic_s()
+
+    async def check(self) -> None:
+        """Stop the turn where a limit is reached, unless a person allows more; to be awaited before each request."""
+        async with self._lock:
+            await self._check(self.session.budget.limits)
+        await anyio.lowlevel.checkpoint()
+
+    async def watch(self) -> None:
+        """Warn and stop by the clock, also while the model answers; until `over`."""
+        timed = tuple(limit for limit in self.session.budget.limits if limit.measure is Measure.TIME)
+        with self._watching:
+            while timed and self.passed is None:
+                await anyio.sleep(max(SOONEST_S, min(map(self._next_s, timed))))
+                async with self._lock:
+                    await self._check(timed)
+
+    def over(self) -> None:
+        """The turn is over: nothing is watched any more."""
+        self._watching.cancel()
+
+    async def _check(self, limits: Iterable[Limit]) -> None:
+        session, now_s = self.session, self.session.clock.monotonic_s()
+        if self._earlier is None or now_s - self._earlier[0] > READ_AGAIN_S:
+            self._earlier = now_s, await session.earlier(self.others)
+        for limit in limits:
+            if self.passed is not None:
+                break
+            if self._used(limit) >= self._most(limit):
+                await self._reached(limit)
+            elif self._used(limit) >= self._most(limit) * WARN_SHARE:
+                await self._warn(limit)
+        if self.passed is not None:
+            self.scope.cancel()
+
+    async def _warn(self, limit: Limit) -> None:
+        used, most = self._used(limit), self._most(limit)
+        told = self._warned if limit.span is Span.TURN else self.session.told
+        if (key := f"{limit.name} {most}") not in told:
+            told.add(key)
+            words = f"{limit.words(used, most)}. At the whole of it the turn stops, and keeps what was said and done."
+            notice = NoticeGiven(NoticeSeverity.WARNING, "Most of a budget is used", words)
+            await self.session.recorder.emit(notice)
+        await self._tell_of_price(limit)
+
+    async def _tell_of_price(self, limit: Limit) -> None:
+        price, used = self.session.budget.unknown_price, self.used()
+        if limit.measure is Measure.COST and used.requests and used.cost_usd is None:
+            words = f"A million tokens count as ${price:g} (budget.unknown_price) in the budget's sums."
+            await self.session.tell("price", "The price of this model is not known", words)
+
+    async def _reached(self, limit: Limit) -> None:
+        """Ask the person, where there is one, and note that the limit is passed where there is no more."""
+        await self._tell_of_price(limit)
+        words = limit.words(self._used(limit), self._most(limit))
+        asked_s = self.session.clock.monotonic_s()
+        answer = await self.session.ask(words)
+        self._asked_s += self.session.clock.monotonic_s() - asked_s
+        granted = self._granted if limit.span is Span.TURN and answer is MORE else self.session.granted
+        if answer is STOP:
+            kept = "Everything that was said and done is kept."
+            self.passed = limit, f"\n\nStopped: {words}. {kept} {limit.go_on}"
+        else:
+            granted[limit.name] = granted.get(limit.name, 0.0) + (limit.most if answer is MORE else inf)
+
+    def _most(self, limit: Limit) -> float:
+        return limit.most + self._granted.get(limit.name, 0.0) + self.session.granted.get(limit.name, 0.0)
+
+    def _used(self, limit: Limit) -> float:
+        elapsed_s = self.session.clock.monotonic_s() - self._began_s - self._asked_s
+        own = self.session.budget.spent(sum(self.others.values(), self.used()), elapsed_s)[limit.measure]
+        earlier = None if self._earlier is None else self._earlier[1].get(limit.span)
+        return own + (0.0 if earlier is None else earlier[limit.measure])
+
+    def _next_s(self, limit: Limit) -> float:
+        """The seconds until the limit is nearly reached, and once that is so until it is reached."""
+        used, most = self._used(limit), self._most(limit)
+        left_s = (most if used >= most * WARN_SHARE else most * WARN_SHARE) - used
+        return min(left_s, READ_AGAIN_S)

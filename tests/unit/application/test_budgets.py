@@ -1,0 +1,215 @@
+"""Budgets: what counts, who is asked, and the end of a turn that has used one up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from punie.application.turns.budget import Allowance, Budget, Limit, Measure, Span, day_began
+from punie.application.turns.spending import LIFT, MORE, STOP, SessionBudget
+from punie.domain.permission.flow import Dismissed, PermissionOption, PermissionOutcome, Selected
+from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallUpdated, UsageChanged
+from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
+from punie.domain.values.content import Prompt
+from punie.ports.engine import EventSink, ToolDoor
+from tests.unit.application.session_bench import PlayedEngine, SessionBench
+
+pytestmark = pytest.mark.anyio
+
+START = 1_800_000_000.0
+SENT = Usage(10, 5, requests=1)
+
+
+def limit(name: str, most: float) -> Limit:
+    span, _, measure = name.partition("_")
+    return Limit(Span(span), Measure(measure), most)
+
+
+def ended(session_id: str, usage: Usage = SENT, at: float = START - 1, ms: float = 1000.0) -> TurnRecord:
+    return TurnRecord(session_id, f"t{at}{session_id}", "m", "end_turn", at, ms, usage)
+
+
+class Spending:
+    """Turns of one session whose engine makes `requests` requests, each with the usage `SENT`, for `seconds` each."""
+
+    def __init__(self, *limits: Limit, requests: int = 5, seconds: float = 0.0, unknown_price: float = 75.0) -> None:
+        self.limits, self.requests, self.seconds, self.price = limits, requests, seconds, unknown_price
+        self.bench = SessionBench(engine=PlayedEngine(self.play))
+        self.made = 0
+        self.cost: float | None = None
+        self.answers: list[PermissionOutcome] = []
+        self.asked = 0
+        self.before: Sequence[TurnRecord] = ()
+
+    async def play(self, _turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        clock = self.bench.sessions[0].clock
+        for number in range(1, self.requests + 1):
+            await tools.offered()
+            self.made += 1
+            await anyio.lowlevel.checkpoint()
+            clock.advance(self.seconds)  # type: ignore[attr-defined]
+            await events.emit(UsageChanged(Usage(10 * number, 5 * number, requests=number, cost_usd=self.cost)))
+        return StopReason.END_TURN
+
+    async def ask(self, _question: object) -> PermissionOutcome:
+        self.asked += 1
+        return self.answers.pop(0) if self.answers else Dismissed()
+
+    async def run(self, turns: int = 1, *, person: bool = False) -> list[TurnReport]:
+        reports: list[TurnReport] = []
+        async with self.bench.agent() as agent:
+            opened = await self.bench.opened(agent)
+            live = self.bench.sessions[0]
+            budget = Budget(self.limits, self.price)
+            live.budget = SessionBudget(budget, live.id, self.bench.ledger, live.clock, live.recorder)
+            live.budget.broker = self if person else None  # type: ignore[assignment]
+            for record in self.before:
+                self.bench.ledger.record_turn(record)
+            while len(reports) < turns:
+                reports.append(await agent.begin_turn(opened.id, Prompt.of_text("do it")).run())
+        return reports
+
+    @property
+    def events(self) -> list[SessionEvent]:
+        return self.bench.client.notifications
+
+    @property
+    def said(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def notices(self) -> list[str]:
+        return [f"{event.title}: {event.description}" for event in self.events if isinstance(event, NoticeGiven)]
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "made", "reason"),
+    [
+        ("turn_requests", 2, 2, StopReason.MAX_TURN_REQUESTS),
+        ("turn_tokens", 31, 3, StopReason.MAX_TOKENS),
+        ("turn_cost", 0.002, 2, StopReason.END_TURN),
+        ("turn_time_s", 9, 3, StopReason.END_TURN),
+        ("session_requests", 4, 4, StopReason.MAX_TURN_REQUESTS),
+        ("day_tokens", 60, 4, StopReason.MAX_TOKENS),
+    ],
+)
+async def test_a_turn_stops_before_the_request_after_the_limit(
+    name: str, most: float, made: int, reason: StopReason
+) -> None:
+    spending = Spending(limit(name, most), seconds=3.0)
+    (report,) = await spending.run()
+    assert (spending.made, report.stop_reason) == (made, reason)
+    assert f"(budget.{name}). Everything that was said and done is kept." in spending.said
+    assert report.usage.requests == made
+
+
+async def test_a_turn_that_ends_at_its_limit_ends_as_ever_and_the_next_begins_anew() -> None:
+    spending = Spending(limit("turn_requests", 5))
+    assert [report.stop_reason for report in await spending.run(2)] == [StopReason.END_TURN] * 2
+    assert spending.said == ""
+
+
+async def test_earlier_turns_count_to_the_session_and_those_of_others_to_the_day() -> None:
+    spending = Spending(limit("session_requests", 7), requests=5)
+    first, second = await spending.run(2)
+    assert (first.stop_reason, second.stop_reason, spending.made) == (
+        StopReason.END_TURN,
+        StopReason.MAX_TURN_REQUESTS,
+        7,
+    )
+    other = Spending(limit("day_requests", 3), limit("session_requests", 9))
+    other.before = [ended("another"), ended("another", Usage(requests=50), START - 2 * 86_400)]
+    await other.run()
+    assert other.made == 2
+    assert "The sessions of today have used 3 of 3 requests" in other.said
+
+
+async def test_a_person_may_allow_as_much_again_or_lift_the_limit_and_anything_else_stops() -> None:
+    spending = Spending(limit("turn_requests", 1), requests=3)
+    spending.answers = [Selected(MORE.id), Selected(MORE.id)]
+    assert (await spending.run(person=True))[0].stop_reason is StopReason.END_TURN
+    assert spending.asked == 2
+    ends = [event for event in spending.events if isinstance(event, ToolCallUpdated) and event.content]
+    assert "once more that much" in str(ends[0])
+
+    again = Spending(limit("turn_requests", 1), requests=3)
+    again.answers = [Selected(LIFT.id)]
+    assert [one.stop_reason for one in await again.run(3, person=True)] == [StopReason.END_TURN] * 3
+    assert again.asked == 1
+
+    for answer in (Selected(STOP.id), Selected("made up"), Dismissed()):
+        stopped = Spending(limit("turn_requests", 1))
+        stopped.answers = [answer]
+        assert (await stopped.run(person=True))[0].stop_reason is StopReason.MAX_TURN_REQUESTS
+        assert stopped.made == 1
+
+
+async def test_more_for_one_turn_is_not_more_for_the_next() -> None:
+    spending = Spending(limit("turn_requests", 1), requests=2)
+    spending.answers = [Selected(MORE.id)]
+    reports = await spending.run(2, person=True)
+    assert [one.stop_reason for one in reports] == [StopReason.END_TURN, StopReason.MAX_TURN_REQUESTS]
+
+
+async def test_a_notice_comes_once_at_four_fifths_and_one_about_an_unknown_price() -> None:
+    spending = Spending(limit("turn_requests", 10), limit("session_cost", 1.0), requests=10)
+    spending.price = 100.0 * 1e6 / 15 / 1000  # a request is a tenth of the budget
+    await spending.run()
+    assert spending.notices[0].startswith("Most of a budget is used: This turn has used 8 of 10 requests")
+    assert len([one for one in spending.notices if "Most of" in one]) == 2
+    assert len([one for one in spending.notices if "price of this model is not known" in one]) == 1
+    known = Spending(limit("turn_cost", 1.0))
+    known.cost = 0.9
+    await known.run()
+    assert not [one for one in known.notices if "price" in one]
+
+
+async def test_time_stops_a_turn_whose_model_says_nothing() -> None:
+    async def hang(_turn: Turn, _tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(TextDelta("begun "))
+        clock = spending.bench.sessions[0].clock
+        clock.advance(0.09)  # type: ignore[attr-defined]
+        await anyio.sleep(0.05)
+        clock.advance(0.09)  # type: ignore[attr-defined]
+        await anyio.sleep_forever()
+        return StopReason.END_TURN
+
+    spending = Spending(limit("turn_time_s", 0.1))
+    spending.bench.engine.play = hang
+    (report,) = await spending.run()
+    assert report.stop_reason is StopReason.END_TURN
+    assert spending.said.startswith("begun \n\nStopped: This turn has used 0.2 of 0.1 seconds")
+    assert "Most of a budget is used" in spending.notices[0]
+
+
+async def test_what_delegates_used_counts_to_the_turn() -> None:
+    budget = Budget((limit("turn_tokens", 100),))
+    assert budget.spent(SENT, 2.0) == {
+        Measure.REQUESTS: 1,
+        Measure.TOKENS: 15,
+        Measure.COST: 15 * 75 / 1e6,
+        Measure.TIME: 2.0,
+    }
+    assert budget.spent(Usage(1, 1, cost_usd=0.5), 0.0)[Measure.COST] == 0.5
+    assert budget.spent_in([ended("a"), ended("b")])[Measure.TIME] == 2.0
+    assert budget.spent_in([])[Measure.TOKENS] == 0
+
+
+def test_amounts_are_shown_in_their_units() -> None:
+    assert [measure.shown(12_345.5) for measure in Measure] == ["12,346", "12,346", "$12,345.5", "12,346"]
+    assert Measure.COST.shown(0.5) == "$0.5"
+    assert Measure.TIME.shown(1.5) == "1.5"
+    assert str(Allowance(limit("day_cost", 2), 0.5)) == "budget.day_cost: $0.5 of $2 used, $1.5 left"
+    assert str(Allowance(limit("turn_cost", 2), None)) == "budget.turn_cost: $2"
+    assert Allowance(limit("day_cost", 2), 3.0).left == 0.0
+    assert math.isclose(day_began(START) % 60, 0.0)
+    assert START - 86_400 < day_began(START) <= START
+
+
+def test_the_options_are_three() -> None:
+    options: tuple[PermissionOption, ...] = (MORE, LIFT, STOP)
+    assert [option.kind.allows for option in options] == [True, True, False]
