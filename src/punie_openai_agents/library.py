@@ -14,6 +14,7 @@ from punie.api import (
     LibraryTurn,
     ModelLibrary,
     Piece,
+    Prompt,
     StopReason,
     TextDelta,
     ThoughtDelta,
@@ -99,6 +100,12 @@ class AgentsLibrary(ModelLibrary[History]):
     def pieces(self, history: History) -> Sequence[Piece]:
         """The prompts and answers of the turn."""
         return pieces_of(history)
+
+    def with_prompts(self, history: History, prompts: Sequence[Prompt]) -> History:
+        """The history with a group for each prompt."""
+        for prompt in prompts:
+            history = history.with_group([user_item(user_content(prompt))])
+        return history
 
     def with_results_away(self, history: History, before: int) -> History:
         """The history without its old large results; see the port."""

@@ -71,7 +71,7 @@ async def test_air_gets_patches_reports_marks_and_tokens(spawn: Spawn, project: 
         offered = below(answer["_meta"])["capabilities"]
         assert set(offered) == set(ALL) - {"planContentDelta"}
         assert answer["agentCapabilities"]["_meta"]["authStatus"] == {}
-        assert "steering" not in answer["_meta"]
+        assert answer["_meta"]["steering"] == {"supported": True}
         session, opened, first = await told(ide, project)
         (auth,) = [frame.params["authStatus"] for frame in ide.log.from_agent("_auth/status_update")]
         assert auth["kind"] == "external"

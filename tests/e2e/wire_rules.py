@@ -202,6 +202,8 @@ class _Story:
         session = asked.params.get("sessionId") if isinstance(asked.params, dict) else None
         if asked.method == "session/resume" and isinstance(result, dict) and isinstance(session, str):
             self.sessions.add(session)
+        if asked.method == "_session/steering" and result == {"outcome": "startedNewTurn"}:
+            self.turns[session or ""] = self.turns.get(session or "", 0) + 1  # no answer tells of its end
         if asked.method == "session/load" and isinstance(session, str):
             self.replays.discard(session)
         if asked.method == "session/prompt" and isinstance(session, str):

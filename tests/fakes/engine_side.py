@@ -10,6 +10,7 @@ from punie.domain.session.events import SessionEvent, TextDelta, ThoughtDelta, U
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolResult
+from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 from tests.fakes.gate import Gate
 
@@ -39,6 +40,7 @@ class FakeToolDoor(ToolDoor):
     gates: Mapping[str, Gate] = field(factory=dict)
     log: list[object] = field(factory=list)
     left: Mapping[str, ToolResult] = field(factory=dict)
+    joining: tuple[Prompt, ...] = ()
     calls: list[ToolCall] = field(factory=list, init=False)
     finished: list[str] = field(factory=list, init=False)
     times_offered: int = field(default=0, init=False)
@@ -58,6 +60,10 @@ class FakeToolDoor(ToolDoor):
 
     def cut_short(self, call_id: str) -> ToolResult | None:
         return self.left.get(call_id)
+
+    def steered(self) -> tuple[Prompt, ...]:
+        given, self.joining = self.joining, ()
+        return given
 
     def _answer(self, call: ToolCall) -> ToolResult:
         answer = self.answers.get(call.name)

@@ -21,7 +21,7 @@ from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
-from punie.domain.errors import SessionBusyError, UnknownSessionError
+from punie.domain.errors import PunieError, SessionBusyError, UnknownSessionError
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import SessionPage
@@ -29,7 +29,7 @@ from punie.domain.session.session import OpenedSession, SessionOptions, SessionS
 from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
-from punie.ports.agent import Agent
+from punie.ports.agent import Agent, RunningTurn
 from punie.ports.people import Peer
 
 SessionScope: TypeAlias = Callable[
@@ -72,6 +72,20 @@ class SessionRequests(ABC):
         place = self.found(session_id)
         if place is not None and place.turn is not None:
             place.turn.cancel()
+
+    async def steer(self, session_id: str, prompt: Prompt) -> str | None:
+        turn = self.place(session_id).turn
+        return None if turn is None else await turn.steer(prompt)
+
+    def start_turn(self, session_id: str, prompt: Prompt) -> None:
+        turn = self.begin_turn(session_id, prompt)
+        session = self.place(session_id).session
+        session.tasks.start_soon(_run_unattended, session, turn)
+
+    @abstractmethod
+    def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
+        """See `Agent.begin_turn`."""
+        ...
 
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
         return self._desk(session_id).running.all()
@@ -266,6 +280,15 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()
+
+
+async def _run_unattended(session: LiveSession, turn: RunningTurn) -> None:
+    """Run a turn whose end no request waits for; a failure becomes a notice."""
+    try:
+        await turn.run()
+    except Exception as error:
+        session.log.exception("session %s: a turn that no request waits for failed", session.id)
+        session.recorder.notices.warn("The turn failed", str(error) if isinstance(error, PunieError) else "")
 
 
 def _dismiss(place: Place) -> None:

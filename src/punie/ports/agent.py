@@ -92,6 +92,21 @@ class Agent(Protocol):
         ...
 
     @abstractmethod
+    async def steer(self, session_id: str, prompt: Prompt) -> str | None:
+        """Let the prompt join the running turn, whose model has it at its next request.
+
+        Returns the id of its message once the log has it: from then on it is never lost, whatever becomes of the turn.
+        None where no turn runs, or the turn was ending, and is over by now. Raises `UnknownSessionError`,
+        `SessionBusyError` for a command and where too much waits, and `SessionStoreError`.
+        """
+        ...
+
+    @abstractmethod
+    def start_turn(self, session_id: str, prompt: Prompt) -> None:
+        """As `begin_turn`, and run the turn to its end, which no caller waits for."""
+        ...
+
+    @abstractmethod
     def cancel(self, session_id: str) -> None:
         """End the running turn as soon as possible; nothing happens where none runs or the session is unknown."""
         ...

@@ -14,6 +14,7 @@ from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.content import Prompt
 
 
 @runtime_checkable
@@ -51,6 +52,15 @@ class ToolDoor(Protocol):
     @abstractmethod
     def cut_short(self, call_id: str) -> ToolResult | None:
         """The result of a call that was cancelled while it ran, for the history; None where there is none to tell."""
+        ...
+
+    @abstractmethod
+    def steered(self) -> tuple[Prompt, ...]:
+        """The prompts that joined the turn since this was last asked: they go behind the history, in their order.
+
+        Ask before each model request. Each is given once, and is then part of the engine's history. Those that an
+        engine does not ask for become a further `run` of the same turn.
+        """
         ...
 
 

@@ -11,6 +11,7 @@ from punie.domain.model.compaction import Piece
 from punie.domain.model.provider import Effort, ModelPlace
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, Usage
+from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 
 H = TypeVar("H")
@@ -46,7 +47,7 @@ class Upkeep(Protocol[H]):
 
     @abstractmethod
     async def where_needed(self, history: H) -> H | None:
-        """A shorter history for the next request; None where this one fits, or cannot be made shorter.
+        """The history for the next request, shorter or with the prompts that joined the turn; None where it stays.
 
         Called before each request, with all that the turn has added.
         """
@@ -145,6 +146,11 @@ class ModelLibrary(Protocol[H]):
     @abstractmethod
     def pieces(self, history: H) -> Sequence[Piece]:
         """The parts between which it may be cut, in order."""
+        ...
+
+    @abstractmethod
+    def with_prompts(self, history: H, prompts: Sequence[Prompt]) -> H:
+        """The history with the prompts behind it, in their order; it ends with a prompt, or with results of calls."""
         ...
 
     @abstractmethod

@@ -27,6 +27,7 @@ CAPABILITIES = (SESSION_FAILURE, DIFF_PATCH, FILE_REPORT, ASYNC_TASKS, RECOMMEND
 """The capabilities that Punie has. A plan of Punie is a list of steps, so there is no `planContentDelta`."""
 
 AUTH_STATUS = "authStatus"
+STEERING = "steering"
 
 
 class _Declaration(msgspec.Struct):
@@ -52,7 +53,8 @@ class Air:
             return answer
         can = dict(members_of(answer, "agentCapabilities"))
         can["_meta"] = {**members_of(can, "_meta"), AUTH_STATUS: {}}
-        meta = {**members_of(answer, "_meta"), **below_air({"capabilities": list(CAPABILITIES)})}
+        own = {**below_air({"capabilities": list(CAPABILITIES)}), STEERING: {"supported": True}}
+        meta = {**members_of(answer, "_meta"), **own}
         return {**answer, "agentCapabilities": can, "_meta": meta}
 
 

@@ -26,6 +26,7 @@ from punie.adapters.acp.wire import (
     NewSessionParams,
     PromptParams,
     SessionParams,
+    SteeringParams,
     decode_capabilities,
 )
 from punie.domain.errors import UnknownSessionError
@@ -88,6 +89,7 @@ class SessionMethods:
             "session/delete": self._delete,
             "session/close": self._close,
             "session/prompt": self._prompt,
+            "_session/steering": self._steer,
             **{name: partial(method, agent) for name, method in self._of_the_agent.items()},
         }
         self._channel = AcpServerChannel(connection)
@@ -186,6 +188,23 @@ class SessionMethods:
     def _prompt(self, raw: Raw) -> Awaitable[object]:
         params = decode_params(raw, PromptParams)
         return _answered(self._agent.begin_turn(params.session_id, decode_prompt(params)))
+
+    async def _steer(self, raw: Raw) -> object:
+        """`_session/steering`: a prompt that joins the running turn; without one, what `idleBehavior` says."""
+        params = decode_params(raw, SteeringParams)
+        prompt = decode_prompt(params)
+        if await self._joined(params.session_id, prompt):
+            return {"outcome": "injected"}
+        if params.idle_behavior == "promptRequired":
+            return {"outcome": "promptRequired", "reason": "noRunningTurn"}
+        await self._start(params.session_id, prompt)
+        return {"outcome": "startedNewTurn"}
+
+    async def _joined(self, session_id: str, prompt: Prompt) -> bool:
+        return await self._agent.steer(session_id, prompt) is not None
+
+    async def _start(self, session_id: str, prompt: Prompt) -> None:
+        self._agent.start_turn(session_id, prompt)
 
     def _cancel(self, session_id: str) -> None:
         self._agent.cancel(session_id)

@@ -35,6 +35,7 @@ from punie.domain.session.log import (
     LoggedEvent,
     PromptAccepted,
     PromptFilled,
+    PromptSteered,
     SessionBegun,
     SessionPage,
     SessionSummary,
@@ -258,9 +259,9 @@ NOT_SHOWN_AGAIN = (SessionBegun, PromptFilled, SituationTold, ContextUsed, ModeC
 def encode_logged(event: LoggedEvent) -> Iterable[dict[str, object]]:
     """The updates that replay one event; none for those of `NOT_SHOWN_AGAIN`."""
     match event:
-        case PromptAccepted(turn_id, prompt):
+        case PromptAccepted(message_id, prompt) | PromptSteered(message_id, prompt):
             # The turn's id, as in v2: the same in every replay, and for every block of one prompt.
-            said: dict[str, object] = {"sessionUpdate": "user_message_chunk", "messageId": turn_id}
+            said: dict[str, object] = {"sessionUpdate": "user_message_chunk", "messageId": message_id}
             return tuple({**said, "content": encode_block(block)} for block in prompt.blocks)
         case _ if isinstance(event, NOT_SHOWN_AGAIN):
             return ()

@@ -49,6 +49,12 @@ class PromptParams(Params):
     prompt: list[Raw]
 
 
+class SteeringParams(PromptParams):
+    """`_session/steering`."""
+
+    idle_behavior: str | None = None
+
+
 class SessionParams(Params):
     """A message with no other member than its session."""
 

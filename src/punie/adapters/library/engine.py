@@ -161,7 +161,7 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
         """Let the model work on the turn; see the port for what holds after a cancel or an error."""
         library = await self._ready()
         self._last = Asking(turn, tools)
-        upkeep = HistoryUpkeep(library, turn.id, events, turn.limits.compact_above_tokens, self._last)
+        upkeep = HistoryUpkeep(library, turn.id, events, turn.limits.compact_above_tokens, self._last, tools)
         self._upkeep = upkeep
         running = library.begin(self._history, turn, tools=tools, events=events, upkeep=upkeep)
         refused = False

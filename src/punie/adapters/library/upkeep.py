@@ -97,6 +97,9 @@ class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
     def cut_short(self, call_id: str) -> ToolResult | None:
         return None
 
+    def steered(self) -> tuple[Prompt, ...]:
+        return ()
+
     async def emit(self, event: SessionEvent) -> None:
         if isinstance(event, TextDelta):
             self.text = event.text if event.message_id != self._message else self.text + event.text
@@ -123,7 +126,8 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     `above_tokens` is the size beyond which the history is too long; None where it may grow. `last` is how the model
     was last asked: a summary is asked in the same way. Without it, and where the provider found the history too long,
     a summary is asked of a record of the history. `told` is the latest history with a summary, which the listener was
-    told of. Results are put away without a word: nothing of the conversation is lost by it, and the model can get each
+    told of. `tools` has the prompts that join a running turn.
+    Results are put away without a word: nothing of the conversation is lost by it, and the model can get each
     again.
     """
 
@@ -132,6 +136,7 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
     events: EventSink
     above_tokens: int | None
     last: Asking | None = None
+    tools: ToolDoor | None = None
     shorter: H | None = field(default=None, init=False)
     told: H | None = field(default=None, init=False)
     _gave_up: bool = field(default=False, init=False)
@@ -154,10 +159,18 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         await self.events.emit(RequestBegun(begins, listed, tuple(map(_digest, history)), why))
 
     async def where_needed(self, history: H) -> H | None:
-        """The shorter history of a running turn: old results are put away, and near the context's end it is summarised.
+        """The history of a running turn with the prompts that joined it, made shorter where it is too long.
 
         None where it stays.
         """
+        said = () if self.tools is None else self.tools.steered()
+        if not said:
+            return await self._where_long(history)
+        longer = self.library.with_prompts(history, said)
+        return await self._where_long(longer) or longer
+
+    async def _where_long(self, history: H) -> H | None:
+        """Old results are put away, and near the context's end the history is summarised; None where it stays."""
         before = away_before(self.library.pieces(history))
         away = None if before is None else self.library.with_results_away(history, before)
         self.shorter = away or self.shorter

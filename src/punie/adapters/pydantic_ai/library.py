@@ -14,7 +14,7 @@ import pydantic_ai
 from attrs import define, field
 from pydantic_ai import Agent, AgentRun
 from pydantic_ai.exceptions import UsageLimitExceeded, UserError
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.profiles import InlineDefsJsonSchemaTransformer, JsonSchemaTransformer, ModelProfile
 from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
@@ -34,6 +34,7 @@ from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.model.text import encodable
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, Usage
+from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
 from punie.ports.library import LibraryTurn, ModelLibrary, Upkeep
 
@@ -122,6 +123,10 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
     def pieces(self, history: Messages) -> Sequence[Piece]:
         """The prompts and answers of the turn."""
         return pieces_of(history)
+
+    def with_prompts(self, history: Messages, prompts: Sequence[Prompt]) -> Messages:
+        """The messages with a request for each prompt."""
+        return [*history, *(ModelRequest(parts=[UserPromptPart(user_content(prompt))]) for prompt in prompts)]
 
     def with_results_away(self, history: Messages, before: int) -> Messages:
         """The history without its old large results; see the port."""

@@ -35,6 +35,7 @@ from punie.domain.session.events import (
 from punie.domain.session.turn import PrefixBreak, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
+from punie.domain.values.content import Prompt
 from punie.domain.values.json_value import json_text
 from punie.ports.engine import ToolDoor
 from punie.ports.machine import Clock
@@ -123,12 +124,14 @@ class TurnDesk(ToolDoor):
 
     After `close` or `cancel` no effect starts any more, whatever the engine still does. `news` gives a note for the
     model, which the result of the next call carries; mostly empty. `ahead` is awaited before each request to the model.
+    `given` has the prompts that joined the turn.
     """
 
     desk: SessionDesk
     turn_id: str
     news: Callable[[], Awaitable[str]] = _no_news
     ahead: Callable[[], Awaitable[None]] = _at_once
+    given: Callable[[], tuple[Prompt, ...]] = tuple[Prompt]
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
     _order: MessageOrder = field(factory=MessageOrder, init=False)
@@ -171,6 +174,9 @@ class TurnDesk(ToolDoor):
 
     def cut_short(self, call_id: str) -> ToolResult | None:
         return self._cut.get(call_id)
+
+    def steered(self) -> tuple[Prompt, ...]:
+        return self.given()
 
     def cancel(self) -> None:
         """Let no call start any more; the caller cancels the turn's scope to stop the calls that run."""

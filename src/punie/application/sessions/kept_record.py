@@ -29,6 +29,7 @@ from punie.domain.session.log import (
     EngineSnapshot,
     LogEntry,
     PromptAccepted,
+    PromptSteered,
     RecordOnly,
     SessionSummary,
     SituationTold,
@@ -225,8 +226,10 @@ class KeptRecord(SessionRecord):
             self._title = title_of(accepted.prompt)
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
+        if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn
+            await self.writer.write(lasting=False)
         self.entries.take(event)
-        if self._begins_an_effect(event):
+        if isinstance(event, PromptSteered) or self._begins_an_effect(event):
             await self.writer.write(lasting=True)
         elif isinstance(event, ModeChanged):  # a stricter mode that was confirmed stays in force after a crash
             await self.writer.try_to_write("a change of mode", lasting=True)

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, RecordOnly
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, RecordOnly
 from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
@@ -212,6 +212,12 @@ class SessionRecorder(EventSink):
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), accepted)
         await self.record.begin_turn(accepted)
+
+    async def steered(self, steered: PromptSteered) -> None:
+        """Record a prompt that joins the turn. Raises `SessionStoreError` or `LeaseLostError`."""
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), steered)
+        await self.record.take(steered)
 
     async def end_turn(
         self, reason: StopReason | None, engine: str, state: bytes | None, failure: str | None = None

@@ -31,7 +31,7 @@ from punie.domain.session.situation import Situation
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.catalog import Tier
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
-from punie.domain.values.content import Prompt
+from punie.domain.values.content import Block, Prompt
 from punie.domain.values.display import one_line
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock
@@ -186,7 +186,8 @@ class LiveSession(OwnTaskGroup):
 
     Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes
     the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
-    whose snapshots are kept. Both change together with `engine`, in `model_switch.py`, in the order of `switches`.
+    whose snapshots are kept. `unheard` was said to a turn that stopped before its next request.
+    Both names change together with `engine`, in `model_switch.py`, in the order of `switches`.
     `budget` is None where the settings limit nothing.
     `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
     and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
@@ -207,6 +208,7 @@ class LiveSession(OwnTaskGroup):
     gauge: ContextGauge = field(factory=ContextGauge)
     effort: Effort | None = None
     budget: SessionBudget | None = None
+    unheard: tuple[Block, ...] = ()
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)
     told: anyio.Event = field(factory=anyio.Event, init=False)

@@ -150,6 +150,7 @@ async def forget(invocation: Invocation) -> Outcome:
     if not isinstance(engine, HistoryKeeper):
         return Answered(NOTHING_KEPT)
     engine.forget()
+    invocation.session.unheard = ()
     invocation.session.instructions.forgotten()
     await invocation.events.emit(HistoryForgotten())
     await invocation.events.emit(ContextUsed(0))

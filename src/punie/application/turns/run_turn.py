@@ -14,7 +14,8 @@ from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.application.turns.spending import TurnBudget
-from punie.domain.errors import PunieError
+from punie.application.turns.steering import Steering
+from punie.domain.errors import PunieError, SessionBusyError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.events import (
@@ -30,6 +31,7 @@ from punie.domain.session.events import (
     UsageChanged,
 )
 from punie.domain.session.log import PromptFilled
+from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.transcript import told_with
 from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
 from punie.domain.tools.catalog import Tier, ToolCatalog
@@ -37,7 +39,7 @@ from punie.domain.tools.tool import ToolSource
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.agent import RunningTurn
-from punie.ports.engine import EventSink
+from punie.ports.engine import EngineSession, EventSink
 
 NO_TOOLS_NOTICE = (
     "This client offers no tools and the setting tools.local is 'never', so I can talk but neither read nor change "
@@ -64,7 +66,8 @@ def only_talks(tools: ToolCatalog) -> bool:
 class TurnEvents(EventSink):
     """Passes one turn's events to the session's recorder; lives as long as the turn. Nothing passes after the end.
 
-    `usage` are the totals of the turn so far. `compacted` is awaited when the engine shortened its memory.
+    `usage` are the totals of the turn so far, `before` those before the engine was last run.
+    `compacted` is awaited when the engine shortened its memory.
     `compact_share` is the part of the context beyond which it does so unasked; None while a command is carried out.
     """
 
@@ -73,6 +76,7 @@ class TurnEvents(EventSink):
     compacted: Callable[[], Awaitable[None]]
     requests: RequestWatch
     usage: Usage = Usage()
+    before: Usage = Usage()
     compact_share: float | None = None
     _over: bool = field(default=False, init=False)
     _sent: RequestBegun | None = field(default=None, init=False)
@@ -86,6 +90,7 @@ class TurnEvents(EventSink):
             return
         ended = None
         if isinstance(event, UsageChanged):
+            event = UsageChanged(self.before + event.usage)
             self.usage = event.usage
             self.gauge.count(event)
             ended = self.requests.counted(event.usage)
@@ -139,19 +144,35 @@ class PromptTurn(RunningTurn):
     id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     _desk: TurnDesk = field(init=False)
+    _steering: Steering = field(init=False)
     _cancelled: bool = field(default=False, init=False)
     _failure: str | None = field(default=None, init=False)
     _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._desk = TurnDesk(self.session.desk, self.id, self._news)
+        self._steering = Steering(self.session.id, self.session.recorder.steered)
+        self._desk = TurnDesk(self.session.desk, self.id, self._news, self._steering.given)
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
         self._cancelled = True
         self._desk.cancel()
         self._scope.cancel()
+
+    async def steer(self, prompt: Prompt) -> str | None:
+        """Let the prompt join the turn: the id of its message once it is in the log, which is kept whatever follows.
+
+        The model has it at its next request. None where the turn is over; then the session is free. Raises
+        `SessionBusyError` for a command, which cannot join a turn, and `SessionStoreError`.
+        """
+        typed = typed_in(prompt)
+        if typed is not None and typed.name in {info.name for info in self.session.commands.offered(self.session)}:
+            raise SessionBusyError(self.session.id)
+        message_id = await self._steering.take(prompt)
+        if message_id is None:
+            await self.done.wait()
+        return message_id
 
     async def run(self) -> TurnReport:
         clock = self.session.clock
@@ -198,6 +219,7 @@ class PromptTurn(RunningTurn):
         prompt, instructions = await self._told(outcome.prompt)
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
+        prompt, session.unheard = Prompt((*session.unheard, *prompt.blocks)), ()
         turn = Turn(self.id, session.id, prompt, instructions, session.limits, session.effort)
         events.compact_share = turn.limits.compact_share
         return await self._run(turn, events)
@@ -207,7 +229,7 @@ class PromptTurn(RunningTurn):
         session, reason = self.session, StopReason.CANCELLED
 
         async def work() -> StopReason:
-            return await with_engine(session, lambda engine: engine.run(turn, tools=self._desk, events=events))
+            return await self._steered(turn, events)
 
         if session.budget is None or session.model == DIRECT:
             return await work()
@@ -225,6 +247,20 @@ class PromptTurn(RunningTurn):
         limit, words = budget.passed
         await events.emit(TextDelta(words, f"{self.id}-budget"))
         return limit.stop_reason
+
+    async def _steered(self, turn: Turn, events: TurnEvents) -> StopReason:
+        """Run the engine, and again with the prompts that joined the turn after its last request."""
+        session = self.session
+
+        async def work(engine: EngineSession) -> StopReason:
+            return await engine.run(turn, tools=self._desk, events=events)
+
+        self._steering.begin()
+        reason = await with_engine(session, work)
+        while reason is StopReason.END_TURN and (more := await self._steering.rest()) is not None:
+            events.before, turn = events.usage, evolve(turn, id=f"{turn.id}-more", prompt=more)
+            reason = await with_engine(session, work)
+        return reason
 
     async def _told(self, prompt: Prompt) -> tuple[Prompt, str]:
         """The prompt behind a note on what changed, and the instructions; a session without a model is told nothing."""
@@ -255,6 +291,8 @@ class PromptTurn(RunningTurn):
         """End open calls, release the programs of a cancelled turn, record the turn and send its last event."""
         with anyio.CancelScope(shield=True):
             await self._desk.close()
+            for left in await self._steering.close():
+                self.session.unheard += left.blocks
             if reason is None or reason is StopReason.CANCELLED:  # the prompt may be no part of the history
                 self.session.instructions.forgotten()
             if reason is None or reason is StopReason.CANCELLED:
@@ -264,7 +302,8 @@ class PromptTurn(RunningTurn):
                 for ledger in self.session.ledgers:
                     await ledger.release_turn(self.id)
             try:
-                snapshot = self.session.engine.snapshot()
+                # The engine's memory lacks what no request had; the log has it.
+                snapshot = None if self.session.unheard else self.session.engine.snapshot()
                 await self.session.recorder.end_turn(reason, self.session.engine_name, snapshot, self._failure)
             finally:
                 self._record(events.usage, reason)

@@ -28,9 +28,10 @@ from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.commands.permissions.kept import moment
 from punie.commands.running import Exit, command_environ, start_logging, told, wrong
 from punie.domain.session.events import CallFinished, ModeChanged, ModelChanged, TextDelta, ToolCallAnnounced, TurnEnded
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionSummary
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, SessionSummary
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe, one_line
 from punie.mechanics.output import loss
 from punie.ports.sessions import SessionStore
@@ -289,10 +290,8 @@ class ConversationText:
     def take(self, event: LoggedEvent) -> str:
         """The text for that event, safe to show; often empty."""
         match event:
-            case PromptAccepted(_, prompt):
-                ended, self._running = self.end(), True
-                said = "".join(f"> {line}\n" for line in display_safe(prompt.text).splitlines() or [""])
-                return f"{ended}\n{said}\n"
+            case PromptAccepted(_, prompt) | PromptSteered(_, prompt):
+                return self._prompted(prompt, begins=isinstance(event, PromptAccepted))
             case TextDelta(text, message_id) if text:
                 return self._piece(display_safe(text), message_id)
             case ToolCallAnnounced(call_id, tool, title):
@@ -317,6 +316,12 @@ class ConversationText:
         if self._running:
             text += "(this turn has not ended)\n"
         return text
+
+    def _prompted(self, prompt: Prompt, *, begins: bool) -> str:
+        ended = self.end() if begins else self._end_line()
+        self._running = True
+        said = "".join(f"> {line}\n" for line in display_safe(prompt.text).splitlines() or [""])
+        return f"{ended}\n{said}\n"
 
     def _unfinished(self) -> str:
         titles, self._titles = self._titles, {}

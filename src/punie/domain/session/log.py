@@ -91,6 +91,14 @@ class PromptFilled:
 
 
 @frozen
+class PromptSteered:
+    """A prompt that was accepted while a turn ran, and joined it; the model has it from its next request on."""
+
+    message_id: str
+    prompt: Prompt
+
+
+@frozen
 class SituationTold:
     """The surroundings that the model knows of from here on; the second of two such events within a turn is the news.
 
@@ -102,10 +110,10 @@ class SituationTold:
     now: Situation
 
 
-RecordOnly: TypeAlias = PromptFilled | SituationTold
+RecordOnly: TypeAlias = PromptFilled | PromptSteered | SituationTold
 """Events that no listener but the record gets."""
 
-LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled | SituationTold
+LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled | PromptSteered | SituationTold
 
 
 @frozen

@@ -28,7 +28,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled, SituationTold
+from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled, PromptSteered, SituationTold
 from punie.domain.session.open_turn import SHORT_CHARS, Held, OpenTurn, Room
 from punie.domain.session.timeline import (
     Argument,
@@ -274,6 +274,8 @@ def _remark(entry: LogEntry) -> Remark | None:
             return Remark(entry.at, "What was said before was summarised.", Excerpt.of(summary or "", SHORT_CHARS * 20))
         case SituationTold(note) if note:
             return Remark(entry.at, f"The model was told: {one_line(note, SHORT_CHARS * 5)}")
+        case PromptSteered(_, prompt):
+            return Remark(entry.at, "The person said meanwhile:", _prompted(prompt, SHORT_CHARS * 20))
         case HistoryForgotten():
             return Remark(entry.at, "The model forgot all that was said before.")
         case _:

@@ -14,7 +14,7 @@ from punie.domain.session.events import (
     ToolCallAnnounced,
     TurnEnded,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, SituationTold
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, PromptSteered, SituationTold
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Prompt, Text
@@ -84,6 +84,8 @@ class TranscriptBuilder:
     _turns: list[list[TranscriptItem]] = field(factory=lambda: [[]], init=False)
     _sizes: list[int] = field(factory=lambda: [0], init=False)
     _said: list[str] = field(factory=list[str], init=False)
+    _message: str | None = field(default=None, init=False)
+    _steered: list[Prompt] = field(factory=list[Prompt], init=False)
     _open: dict[str, ToolCallAnnounced] = field(factory=dict[str, ToolCallAnnounced], init=False)
     _left_out: int = field(default=0, init=False)
 
@@ -98,7 +100,23 @@ class TranscriptBuilder:
                 self._let_go()
             case PromptFilled() | SituationTold():
                 self._fill(event)
-            case TextDelta(text):
+            case PromptSteered(_, prompt):
+                self._steered.append(prompt)
+            case TextDelta() | ToolCallAnnounced() | CallFinished():
+                self._work(event)
+            case HistoryForgotten():
+                self._forget()
+            case TurnEnded(reason):
+                self._end(reason)
+            case _:
+                pass
+
+    def _work(self, event: TextDelta | ToolCallAnnounced | CallFinished) -> None:
+        match event:
+            case TextDelta(text, message_id):
+                if message_id != self._message and not self._open:
+                    self._hear()
+                self._message = message_id
                 self._said.append(text)
             case ToolCallAnnounced(call_id):
                 self._close_message()
@@ -106,12 +124,8 @@ class TranscriptBuilder:
             case CallFinished(call_id, tool, outcome, text):
                 card = self._open.pop(call_id, None)
                 self._used(ToolUsed(call_id, tool, None if card is None else card.raw_input, outcome, text))
-            case HistoryForgotten():
-                self._forget()
-            case TurnEnded(reason):
-                self._end(reason)
-            case _:
-                pass
+                if not self._open:
+                    self._hear()
 
     def build(self) -> Transcript:
         """The transcript of all events that were taken; every call has a result."""
@@ -146,6 +160,7 @@ class TranscriptBuilder:
         self._left_out += sum(map(_begins, self._turns))
         self._turns, self._sizes = [[]], [0]
         self._said.clear()
+        self._steered.clear()
         self._open.clear()
 
     def _let_go(self) -> None:
@@ -165,6 +180,14 @@ class TranscriptBuilder:
         for card in tuple(self._open.values()):
             self._used(ToolUsed(card.call_id, card.tool, card.raw_input, ToolOutcome.CANCELLED, INTERRUPTED))
         self._open.clear()
+        self._hear()
+
+    def _hear(self) -> None:
+        """Add the prompts that joined the turn behind the answer, and the results, that the model had in hand."""
+        self._close_message()
+        steered, self._steered = self._steered, []
+        for prompt in steered:
+            self._add(PersonSaid(prompt), _size(prompt))
 
     def _used(self, used: ToolUsed) -> None:
         self._close_message()

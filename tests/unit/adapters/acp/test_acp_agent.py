@@ -132,6 +132,14 @@ class MadeUpAgent(Agent):
             raise UnknownSessionError(session_id)
         return MadeUpTurn(self.work)
 
+    async def steer(self, session_id: str, prompt: Prompt) -> str | None:
+        await anyio.lowlevel.checkpoint()
+        self.asked.append(("steer", session_id, prompt))
+        return "message-1" if session_id == "busy" else None
+
+    def start_turn(self, session_id: str, prompt: Prompt) -> None:
+        self.begin_turn(session_id, prompt)
+
     def cancel(self, session_id: str) -> None:
         self.asked.append(("cancel", session_id))
 
@@ -408,6 +416,18 @@ async def test_busy_and_unknown_sessions_have_their_codes() -> None:
         unknown = await client.ask("session/prompt", sessionId="none", prompt=[])
     assert (busy["code"], busy["data"]["code"]) == (-32600, "busy")
     assert (unknown["code"], unknown["data"]["code"]) == (-32002, "unknown_session")
+
+
+async def test_a_prompt_joins_the_running_turn_or_what_the_client_says_happens() -> None:
+    async with served().running() as client:
+        told = {"method": "_session/steering", "prompt": []}
+        assert await client.ask(**told, sessionId="busy") == {"outcome": "injected"}
+        needed = await client.ask(**told, sessionId="sess-0", idleBehavior="promptRequired")
+        assert needed == {"outcome": "promptRequired", "reason": "noRunningTurn"}
+        assert await client.ask(**told, sessionId="sess-0") == {"outcome": "startedNewTurn"}
+        assert (await client.ask(**told, sessionId="none"))["code"] == -32002
+        assert (await client.ask("_session/steering", sessionId="busy", prompt=[{"type": "audio"}]))["code"] == -32602
+    assert [one[:2] for one in client.agent.asked].count(("begin", "sess-0")) == 1
 
 
 @pytest.mark.requirement("M-11")

@@ -20,7 +20,7 @@ from punie.adapters.acp.handshake import Params, decode, decode_params
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
 from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
-from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground, MessageIds
+from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground, MessageIds, user_message
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.adapters.acp.v2.updates import Updates, encode_options
 from punie.adapters.acp.wire import (
@@ -34,6 +34,7 @@ from punie.domain.errors import UnknownSessionError
 from punie.domain.session.log import LoggedEvent
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.tools.catalog import ClientCapabilities
+from punie.domain.values.content import Prompt
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
@@ -125,10 +126,24 @@ class DraftSessionMethods(SessionMethods):
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:
         params = decode_params(raw, PromptParams)
-        foreground = self._open.get(params.session_id)
+        return _acknowledged(self._foreground(params.session_id).prompt(decode_prompt(params)))
+
+    def _foreground(self, session_id: str) -> Foreground:
+        """The turns of an open session. Raises `UnknownSessionError`."""
+        foreground = self._open.get(session_id)
         if foreground is None:
-            raise UnknownSessionError(params.session_id)
-        return _acknowledged(foreground.prompt(decode_prompt(params)))
+            raise UnknownSessionError(session_id)
+        return foreground
+
+    async def _joined(self, session_id: str, prompt: Prompt) -> bool:
+        message_id = await self._agent.steer(session_id, prompt)
+        foreground = self._open.get(session_id)
+        if message_id is not None and foreground is not None:
+            foreground.tell(user_message(message_id, prompt))
+        return message_id is not None
+
+    async def _start(self, session_id: str, prompt: Prompt) -> None:
+        await self._foreground(session_id).prompt(prompt)
 
     def _cancel(self, session_id: str) -> None:
         foreground = self._open.get(session_id)

@@ -31,7 +31,7 @@ from punie.domain.session.events import (
     ToolCallAnnounced,
     ToolCallUpdated,
 )
-from punie.domain.session.log import LoggedEvent, PromptAccepted
+from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptSteered
 from punie.domain.session.session import SessionOptions
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Diff, ResultContent, TerminalView
@@ -156,6 +156,10 @@ def _prompted(event: PromptAccepted) -> Update:
     return user_message(event.turn_id, event.prompt)
 
 
+def _steered(event: PromptSteered) -> Update:
+    return user_message(event.message_id, event.prompt)
+
+
 def _planned(event: PlanChanged) -> Update:
     return {
         "sessionUpdate": "plan_update",
@@ -177,6 +181,7 @@ def _not_told(_event: object) -> None:
 
 _FORMS: Mapping[type, Callable[..., Update | None]] = {
     PromptAccepted: _prompted,
+    PromptSteered: _steered,
     PlanChanged: _planned,
     CommandsChanged: _commanded,
     ModeChanged: _not_told,

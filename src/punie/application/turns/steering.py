@@ -1,0 +1,85 @@
+"""Prompts that join a turn while it runs: recorded when they are accepted, given to the model at its next request."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+
+import anyio
+from attrs import define, field
+
+from punie.domain.errors import SessionBusyError
+from punie.domain.session.log import PromptSteered
+from punie.domain.values.content import Image, Prompt
+
+WAITING_LIMIT = 16
+"""Prompts that may wait in one session for a turn, or for its next request."""
+
+WAITING_CHARS = 1_048_576
+"""Characters, pictures included, that they may have together."""
+
+
+def check_room(session_id: str, waiting: list[Prompt], prompt: Prompt) -> None:
+    """Raise `SessionBusyError` where the prompt does not fit beside those that wait."""
+    if len(waiting) >= WAITING_LIMIT or sum(map(_chars, (*waiting, prompt))) > WAITING_CHARS:
+        raise SessionBusyError(session_id)
+
+
+def _chars(prompt: Prompt) -> int:
+    return len(prompt.text) + sum(len(block.data) for block in prompt.blocks if isinstance(block, Image))
+
+
+@define(eq=False)
+class Steering:
+    """The prompts that join one turn; lives as long as it. `record` writes each to the session's log.
+
+    Prompts that come before `begin` wait for it. After `close` none joins the turn any more.
+    """
+
+    session_id: str
+    record: Callable[[PromptSteered], Awaitable[None]]
+    _waiting: list[Prompt] = field(factory=list[Prompt], init=False)
+    _one: anyio.Lock = field(factory=anyio.Lock, init=False)
+    _settled: anyio.Event = field(factory=anyio.Event, init=False)
+    _open: bool = field(default=False, init=False)
+
+    def begin(self) -> None:
+        """Take prompts from now on: the turn's own prompt is recorded, and goes to the model."""
+        self._open = True
+        self._settled.set()
+
+    async def take(self, prompt: Prompt) -> str | None:
+        """The id of the message once it is in the log; None where the turn takes no prompt any more.
+
+        Raises `SessionBusyError` where too much waits, and `SessionStoreError` or `LeaseLostError`.
+        """
+        await self._settled.wait()
+        async with self._one:
+            if not self._open:
+                return None
+            check_room(self.session_id, self._waiting, prompt)
+            steered = PromptSteered(uuid.uuid4().hex, prompt)
+            with anyio.CancelScope(shield=True):  # an entry of the log always reaches the model
+                await self.record(steered)
+                self._waiting.append(prompt)
+            return steered.message_id
+
+    def given(self) -> tuple[Prompt, ...]:
+        """The prompts that wait, for the request that is made now; each is given once."""
+        given = tuple(self._waiting)
+        self._waiting.clear()
+        return given
+
+    async def rest(self) -> Prompt | None:
+        """The prompts that came after the last request, as one; None ends the taking of prompts."""
+        async with self._one:
+            given = self.given()
+            self._open = bool(given)
+        return Prompt(tuple(block for prompt in given for block in prompt.blocks)) if given else None
+
+    async def close(self) -> tuple[Prompt, ...]:
+        """End the taking of prompts; returns those that no request had."""
+        async with self._one:
+            self._open = False
+            self._settled.set()
+        return self.given()

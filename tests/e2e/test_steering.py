@@ -1,0 +1,176 @@
+"""A second prompt joins the turn that runs: over real pipes, v1 and v2, with a scripted model behind real HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.raw_client import RawClient, RpcError
+from tests.e2e.scripts import sleep, text
+from tests.integration.engine_bench import dangling
+from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "openai-chat:stub"
+START_S = 60.0
+STEER = "_session/steering"
+RED_DOT = base64.b64encode(b"\x89PNG made up").decode()
+
+Versioned = Callable[..., RawClient]
+
+
+@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
+def version(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.fixture
+def spawn_version(spawn: Spawn, version: int) -> Versioned:
+    def start(*turns: Any, **options: Any) -> RawClient:
+        return spawn(*turns, version=version, **options)
+
+    return start
+
+
+def steering(session: str, words: str, *blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"sessionId": session, "prompt": [{"type": "text", "text": words}, *blocks], **more}
+
+
+def said(request: Recorded) -> list[tuple[str, str]]:
+    """The conversation that the request sent: roles with their texts, or the names of the calls."""
+    return [
+        (
+            message["role"],
+            json.dumps(message["content"]) if message.get("content") else message["tool_calls"][0]["function"]["name"],
+        )
+        for message in request.messages
+        if message["role"] != "system"
+    ]
+
+
+def unchanged(earlier: Recorded, later: Recorded) -> bool:
+    """Whether the later request begins with all that the earlier one sent."""
+    return later.messages[: len(earlier.messages)] == earlier.messages
+
+
+async def test_words_join_a_turn_at_its_next_request_behind_the_results_with_the_prefix_as_it_was(
+    spawn_version: Versioned, project: Path, version: int
+) -> None:
+    slow = Reply(calls=[Call("run_command", {"command": "until [ -e go ]; do sleep 0.05; done"})])
+    streamed = Reply(
+        text=["one ", "two ", "three"], calls=[Call("read_file", {"path": "notes.txt"})], chunk_delay_s=0.3
+    )
+    last = Reply(text=["almost ", "done"], chunk_delay_s=0.3)
+    with StubOpenAI([slow, streamed, last, Reply(text=["all done"])]) as stub:
+        async with spawn_version(model=MODEL, env=stub.environment(), caps={}) as ide:
+            ide.person.will("allow_once")
+            session = await ide.open(project)
+            running = await ide.start_prompt(session, "begin")
+            await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
+            picture = {"type": "image", "mimeType": "image/png", "data": RED_DOT}
+            both = [
+                await ide.start(STEER, steering(session, "use tabs", picture)),
+                await ide.start(STEER, steering(session, "and be quick", idleBehavior="promptRequired")),
+            ]
+            assert [await one.result() for one in both] == [{"outcome": "injected"}] * 2
+            (project / "go").write_text("", "utf-8")
+            await ide.until(lambda: "two " in json.dumps(ide.log.updates(session)), "the answer's stream", START_S)
+            assert await ide.request(STEER, steering(session, "while you talk")) == {"outcome": "injected"}
+            await ide.until(lambda: "almost " in json.dumps(ide.log.updates(session)), "the last answer", START_S)
+            assert await ide.request(STEER, steering(session, "one more thing")) == {"outcome": "injected"}
+            turn = await running.turn(START_S)
+            assert turn.stop == "end_turn"
+            assert turn.text.endswith("almost doneall done")
+            assert turn.result["_meta"]["punie.dev"]["usage"]["requests"] == 4
+            idle = await ide.request(STEER, steering(session, "x", idleBehavior="promptRequired"))
+            assert idle == {"outcome": "promptRequired", "reason": "noRunningTurn"}
+            shown = [one for one in ide.log.updates(session) if one["sessionUpdate"] == "user_message"]
+            assert len(shown) == (5 if version == 2 else 0)
+        first, second, third, fourth = stub.requests
+    assert unchanged(first, second)
+    assert unchanged(second, third)
+    assert unchanged(third, fourth)
+    assert not any(dangling(request.messages) for request in stub.requests)
+    roles = [role for role, _ in said(fourth)]
+    assert [role for role in roles if role != "user"] == ["assistant", "tool", "assistant", "tool", "assistant"]
+    told = [words for role, words in said(fourth) if role == "user"]
+    assert "begin" in told[0]
+    assert "use tabs" in told[1]
+    assert RED_DOT in told[1]
+    assert "and be quick" in json.dumps(said(second))
+    assert "while you talk" in json.dumps(said(third))
+    assert "one more thing" in told[-1]
+    assert roles[-1] == "user"
+    assert json.dumps(said(fourth)).index("three") < json.dumps(said(fourth)).index("while you talk")
+
+
+async def test_words_outlive_a_kill_between_their_acceptance_and_the_next_request(spawn: Spawn, project: Path) -> None:
+    slow = Reply(calls=[Call("run_command", {"command": "sleep 60"})])
+    with StubOpenAI([slow, Reply(text=["I know"])]) as stub:
+        async with spawn(model=MODEL, env=stub.environment(), caps={}, exits=-signal.SIGKILL) as ide:
+            session = await ide.open(project)
+            await ide.start_prompt(session, "begin")
+            await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
+            assert await ide.request(STEER, steering(session, "mind the gap")) == {"outcome": "injected"}
+            await ide.signal(signal.SIGKILL)
+            await ide.exit()
+        async with spawn(model=MODEL, env=stub.environment(), caps={}) as ide:
+            await ide.initialize()
+            loading = {"sessionId": session, "cwd": str(project), "mcpServers": []}
+            await (await ide.start("session/load", loading)).result(START_S)
+            again = [one["content"] for one in ide.log.updates(session) if "user_message" in one["sessionUpdate"]]
+            assert [block["text"] for block in again] == ["begin", "mind the gap"]
+            assert (await ide.prompt(session, "go on", timeout_s=START_S)).text == "I know"
+        told = said(stub.requests[-1])
+    assert not dangling(stub.requests[-1].messages)
+    roles = [(role, words) for role, words in told if role != "user" or "mind the gap" in words]
+    assert [role for role, _ in roles][:3] == ["assistant", "tool", "user"], "behind the result of the call"
+
+
+async def test_words_to_a_turn_that_was_cancelled_are_part_of_the_next_prompt(
+    spawn_version: Versioned, project: Path
+) -> None:
+    slow = Reply(calls=[Call("run_command", {"command": "sleep 60"})])
+    with StubOpenAI([slow, Reply(text=["both"])]) as stub:
+        async with spawn_version(model=MODEL, env=stub.environment(), caps={}) as ide:
+            session = await ide.open(project)
+            running = await ide.start_prompt(session, "begin")
+            await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
+            assert await ide.request(STEER, steering(session, "not like that")) == {"outcome": "injected"}
+            await ide.cancel(session)
+            assert (await running.turn(START_S)).stop == "cancelled"
+            assert (await ide.prompt(session, "again", timeout_s=START_S)).text == "both"
+        words = json.dumps(said(stub.requests[-1]))
+    assert words.index("not like that") < words.index("again")
+
+
+async def test_an_engine_without_requests_takes_the_words_as_a_further_run(
+    spawn_version: Versioned, project: Path
+) -> None:
+    async with spawn_version([text("one"), sleep(0.5)], [text("two")], [text("three")]) as ide:
+        session = await ide.open(project)
+        running = await ide.start_prompt(session)
+        await ide.until(lambda: "one" in json.dumps(ide.log.updates(session)), "the first words")
+        with pytest.raises(RpcError) as refused:
+            await ide.request(STEER, steering(session, "/compact"))
+        assert refused.value.data["code"] == "busy"
+        with pytest.raises(RpcError):
+            await ide.request(STEER, steering(session, "x" * 1_100_000))
+        assert await ide.request(STEER, steering(session, "and?")) == {"outcome": "injected"}
+        assert (await running.turn()).text == "onetwo"
+        assert await ide.request(STEER, steering(session, "a new one")) == {"outcome": "startedNewTurn"}
+        await ide.until(lambda: "three" in json.dumps(ide.log.updates(session)), "the turn that was started")
+        for wrong in ({"sessionId": "sess_none", "prompt": []}, {"sessionId": session, "prompt": "x"}, {}):
+            with pytest.raises(RpcError):
+                await ide.request(STEER, wrong)
+        with anyio.fail_after(START_S):
+            assert "there is nothing left" in (await ide.prompt(session)).text
