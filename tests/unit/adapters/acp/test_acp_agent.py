@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -420,13 +421,13 @@ async def test_busy_and_unknown_sessions_have_their_codes() -> None:
 
 async def test_a_prompt_joins_the_running_turn_or_what_the_client_says_happens() -> None:
     async with served().running() as client:
-        told = {"method": "_session/steering", "prompt": []}
-        assert await client.ask(**told, sessionId="busy") == {"outcome": "injected"}
-        needed = await client.ask(**told, sessionId="sess-0", idleBehavior="promptRequired")
+        steer = partial(client.ask, "_session/steering", prompt=[])
+        assert await steer(sessionId="busy") == {"outcome": "injected"}
+        needed = await steer(sessionId="sess-0", idleBehavior="promptRequired")
         assert needed == {"outcome": "promptRequired", "reason": "noRunningTurn"}
-        assert await client.ask(**told, sessionId="sess-0") == {"outcome": "startedNewTurn"}
-        assert (await client.ask(**told, sessionId="none"))["code"] == -32002
-        assert (await client.ask("_session/steering", sessionId="busy", prompt=[{"type": "audio"}]))["code"] == -32602
+        assert await steer(sessionId="sess-0") == {"outcome": "startedNewTurn"}
+        assert (await steer(sessionId="none"))["code"] == -32002
+        assert (await steer(sessionId="busy", prompt=[{"type": "audio"}]))["code"] == -32602
     assert [one[:2] for one in client.agent.asked].count(("begin", "sess-0")) == 1
 
 
