@@ -114,6 +114,10 @@ async def _no_news() -> str:
     return ""
 
 
+def _none() -> tuple[Prompt, ...]:
+    return ()
+
+
 async def _at_once() -> None:
     """Hold up no request."""
 
@@ -131,7 +135,7 @@ class TurnDesk(ToolDoor):
     turn_id: str
     news: Callable[[], Awaitable[str]] = _no_news
     ahead: Callable[[], Awaitable[None]] = _at_once
-    given: Callable[[], tuple[Prompt, ...]] = tuple[Prompt]
+    given: Callable[[], tuple[Prompt, ...]] = _none
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
     _order: MessageOrder = field(factory=MessageOrder, init=False)

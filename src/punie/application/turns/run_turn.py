@@ -152,7 +152,7 @@ class PromptTurn(RunningTurn):
 
     def __attrs_post_init__(self) -> None:
         self._steering = Steering(self.session.id, self.session.recorder.steered)
-        self._desk = TurnDesk(self.session.desk, self.id, self._news, self._steering.given)
+        self._desk = TurnDesk(self.session.desk, self.id, self._news, given=self._steering.given)
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
