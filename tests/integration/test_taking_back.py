@@ -230,3 +230,29 @@ async def test_no_more_is_taken_back_than_is_known(top: Path, tmp_path: Path) ->
         (top / "a.py").unlink()
         (top / "a.py").mkdir()
         assert "changed since this session" in (await here.call("restore_file", {"path": "a.py"})).text
+
+
+async def test_each_change_says_whether_a_tool_a_command_or_a_person_made_it(top: Path, tmp_path: Path) -> None:
+    (top / "loose.txt").write_bytes(b"\xff loose\r\n")
+    (top / "fix.py").write_text(
+        "import os\nos.makedirs('deep/er')\nopen('deep/er/x', 'wb').write(b'\\0')\nos.remove('loose.txt')\n"
+        "open('a.py', 'a').write('fixed')\nos.makedirs('build')\nopen('build/o', 'w')\n"
+    )
+    async with session(top, tmp_path / "home") as here:
+        assert succeeded(await here.call("write_file", {"path": "new/made.py", "content": "x\n"}))
+        (top / "mine.py").write_text("mine = 3\n")
+        assert succeeded(await run(here, "python3 fix.py"))
+        (top / "run.sh").chmod(0o700)
+        assert succeeded(await run(here, "python3 -c 'print(1)'"))
+        changes = here.live.desk.permission.changes
+        assert changes is not None
+        made = {(one.path.removeprefix(f"{top}/"), one.by, one.tool) for one in await changes.history.changes()}
+        assert made == {
+            ("new", "tool", "write_file"), ("new/made.py", "tool", "write_file"), ("mine.py", "person", ""),
+            ("deep", "command", "run_command"), ("deep/er", "command", "run_command"),
+            ("deep/er/x", "command", "run_command"), ("loose.txt", "command", "run_command"),
+            ("a.py", "command", "run_command"), ("run.sh", "person", ""),
+        }  # fmt: skip
+        for name, was in {"loose.txt": b"\xff loose\r\n", "a.py": b"a = 1\n"}.items():
+            assert succeeded(await here.call("restore_file", {"path": name}))
+            assert (top / name).read_bytes() == was

@@ -15,6 +15,7 @@ from punie.adapters.local.files.file_history import LocalFileHistory, history_fo
 from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
+from punie.adapters.local.files.tree_scan import TreeScanner
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes, looking
@@ -78,7 +79,8 @@ def files(
     terminals = None if client_ledger is None else client_ledger.terminals
     repository = DulwichRepository(spec.cwd, spec.roots, private, terminals)
     state = setup.settings.state_folder if setup.conversation.kept is not None else None
-    history = LocalFileHistory(None if state is None else history_folder(state, setup.id), outputs.private.draft)
+    kept_in = None if state is None else history_folder(state, setup.id)
+    history = LocalFileHistory(kept_in, outputs.private.draft, TreeScanner(guard.roots or (spec.cwd,), private))
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     changes = SessionChanges(history, repository, guard, disk=workspace if reads_disk else None)
     return Services(

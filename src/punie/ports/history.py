@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
 
-ABSENT, OTHER = "absent", "other"
+ABSENT, FOLDER, OTHER = "absent", "folder", "other"
 ChangedBy: TypeAlias = Literal["tool", "command", "person"]
 
-REGULAR = 0o100_000
-"""The kind of a file in `FileVersion.mode`, as POSIX writes it."""
+Stamp: TypeAlias = tuple[int, int, int, int, int]
+"""Mode, size, and times of content and status in ns, and inode of a file: equal while nobody changed it.
+
+Of a folder only the mode, since the names in it are compared themselves.
+"""
+
+KIND, REGULAR, FOLDER_MODE = 0o170_000, 0o100_000, 0o040_000
+"""The part of `FileVersion.mode` that says the kind, and two kinds, as POSIX writes them."""
 
 
 @frozen
@@ -28,15 +35,15 @@ class FileVersion:
 
     @property
     def key(self) -> str:
-        """Equal for equal contents and modes: `absent`, `other`, or the mode in octal digits and a digest."""
+        """Equal for equal contents and modes: `absent`, `folder`, `other`, or the mode in octal and a digest."""
         if self.data is None:
-            return OTHER if self.mode else ABSENT
+            return ABSENT if not self.mode else FOLDER if self.mode & KIND == FOLDER_MODE else OTHER
         return f"{self.mode:o} {hashlib.sha256(self.data).hexdigest()}"
 
     @property
     def text(self) -> str | None:
         """The content of a text file in UTF-8; None for anything else."""
-        if self.data is None or self.mode & 0o170_000 != REGULAR or b"\0" in self.data:
+        if self.data is None or self.mode & KIND != REGULAR or b"\0" in self.data:
             return None
         try:
             return self.data.decode("utf-8")
@@ -52,7 +59,7 @@ class FileVersion:
         own = self.text
         if (
             text is None
-            or self.key == OTHER
+            or self.key in {OTHER, FOLDER}
             or (self.data is not None and (own is None or _plain(own) == _plain(text)))
         ):
             return self
@@ -81,6 +88,19 @@ class FileChange:
     tool: str = ""
 
 
+@frozen
+class TreeScan:
+    """The files and folders of the session's directories at one time, by absolute path.
+
+    `beside` are the other paths that were asked for, as far as they exist. Where it is not `complete`, there are more
+    than a bound.
+    """
+
+    stamps: Mapping[str, Stamp]
+    beside: Mapping[str, Stamp]
+    complete: bool = True
+
+
 @runtime_checkable
 class FileHistory(Protocol):
     """The changes of one session and the contents around them, bounded in bytes.
@@ -93,6 +113,19 @@ class FileHistory(Protocol):
         """The content of the absolute path now; a link at its end is not followed. Never raises.
 
         A file larger than the limit, or than the history's own, comes without its content.
+        """
+        ...
+
+    @abstractmethod
+    async def scan(self, also: Iterable[str] = ()) -> TreeScan:
+        """The files that git does not ignore, as they are now, and the absolute paths `also`. Never raises."""
+        ...
+
+    @abstractmethod
+    async def keep(self, paths: Iterable[str]) -> Mapping[str, tuple[Stamp, str]]:
+        """Keep what those of the absolute paths that exist hold, the smallest first, as far as there is time and room.
+
+        Returns the stamp and the key of each; the key is `other` where the content was not kept. Never raises.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -18,7 +18,7 @@ from punie.domain.session.prompt_files import Skill, SkillText
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
 from punie.ports.code import CodeServer
-from punie.ports.history import FileVersion
+from punie.ports.history import FileVersion, Stamp, TreeScan
 from punie.ports.repository import Commit, Repository, RepositoryStatus, WorkTree
 from punie.ports.tools import PythonChecks
 from punie.ports.workspace import (
@@ -188,6 +188,18 @@ class ClientHistory(LocalFileHistory):
     async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
         text = self.client.files.get(path)
         return FileVersion() if text is None else FileVersion(0o100644, text.encode())
+
+    async def scan(self, also: Iterable[str] = ()) -> TreeScan:
+        return TreeScan({path: (0o100644, hash(text), 0, 0, 0) for path, text in self.client.files.items()}, {})
+
+    async def keep(self, paths: Iterable[str]) -> Mapping[str, tuple[Stamp, str]]:
+        kept: dict[str, tuple[Stamp, str]] = {}
+        for path in paths:
+            version = await self.look(path)
+            if version.data is not None:
+                kept[path] = ((await self.scan()).stamps[path], version.key)
+                self._keep(version.key.partition(" ")[2], version.data)
+        return kept
 
 
 def changes_of(client: FakeClient, memory: FileMemory) -> SessionChanges:

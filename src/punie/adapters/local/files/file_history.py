@@ -9,6 +9,7 @@ import secrets
 import shutil
 import stat
 import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -16,13 +17,27 @@ import anyio
 import anyio.to_thread
 from attrs import asdict
 
+from punie.adapters.local.files.tree_scan import TreeScanner, stamp_of
 from punie.adapters.local.files.writing import Draft, in_words, named_draft, removed
 from punie.mechanics.files import NO_LINK, opened_folder, read_file, read_path
-from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
+from punie.ports.history import (
+    ABSENT,
+    FOLDER,
+    OTHER,
+    FileChange,
+    FileHistory,
+    FileVersion,
+    Stamp,
+    TreeScan,
+)
 
 FILE_LIMIT_BYTES = 16_000_000
 HISTORY_LIMIT_BYTES = 256_000_000
 """Bytes that one session keeps; a later change whose contents are not kept cannot be taken back."""
+
+AHEAD_LIMIT_BYTES = HISTORY_LIMIT_BYTES // 2
+KEEP_LIMIT_S = 3.0
+"""The part of the bytes, and the time a command, for contents that are kept before anybody changed them."""
 
 KEPT_DAYS = 30
 ALL_LIMIT_BYTES = 2_000_000_000
@@ -53,10 +68,14 @@ class LocalFileHistory(FileHistory):
     Without a folder, everything stays in memory.
     """
 
-    def __init__(self, folder: str | None, draft: Draft = named_draft) -> None:
-        """`folder` is absolute; it is read at the first use and made when something is kept. `draft` names drafts."""
+    def __init__(self, folder: str | None, draft: Draft = named_draft, scanner: TreeScanner | None = None) -> None:
+        """`folder` is absolute; it is read at the first use and made when something is kept. `draft` names drafts.
+
+        `scanner` looks at the session's directories; without one there are none.
+        """
         self._folder = folder
         self._draft = draft
+        self._scanner = scanner or TreeScanner(())
         self._changes: list[FileChange] | None = None
         self._blobs: dict[str, bytes] = {}
         self._size = 0
@@ -64,6 +83,13 @@ class LocalFileHistory(FileHistory):
 
     async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
         return await anyio.to_thread.run_sync(_look, path, min(limit_bytes or FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
+
+    async def scan(self, also: Iterable[str] = ()) -> TreeScan:
+        return await anyio.to_thread.run_sync(self._scanner.scan, tuple(also))
+
+    async def keep(self, paths: Iterable[str]) -> Mapping[str, tuple[Stamp, str]]:
+        async with self._alone:
+            return await anyio.to_thread.run_sync(self._keep_all, tuple(paths))
 
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         async with self._alone:
@@ -76,8 +102,8 @@ class LocalFileHistory(FileHistory):
             return tuple(self._changes)
 
     async def version(self, key: str) -> FileVersion | None:
-        if key in {ABSENT, OTHER}:
-            return FileVersion() if key == ABSENT else None
+        if key in {ABSENT, FOLDER, OTHER}:
+            return FileVersion() if key == ABSENT else FileVersion(stat.S_IFDIR) if key == FOLDER else None
         mode, _, digest = key.partition(" ")
         data = self._blobs.get(digest)
         if data is None and self._folder is not None:
@@ -93,14 +119,34 @@ class LocalFileHistory(FileHistory):
             self._changes = self._load()
         self._changes.append(change)
         with suppress(OSError):
-            if self._folder is not None and not os.path.isdir(self._folder):
-                os.makedirs(self._folder, mode=0o700, exist_ok=True)
-                with suppress(OSError):  # another process removes them too
-                    _remove_old(os.path.dirname(self._folder))
+            self._make()
             for version in (was, left):
                 if version.data is not None:
                     self._keep(version.key.partition(" ")[2], version.data)
             self._keep(JOURNAL, json.dumps(asdict(change)).encode() + b"\n")
+
+    def _make(self) -> None:
+        if self._folder is not None and not os.path.isdir(self._folder):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            with suppress(OSError):  # another process removes them too
+                _remove_old(os.path.dirname(self._folder))
+
+    def _keep_all(self, paths: tuple[str, ...]) -> dict[str, tuple[Stamp, str]]:
+        if self._changes is None:
+            self._changes = self._load()
+        until_s, kept = time.monotonic() + KEEP_LIMIT_S, dict[str, tuple[Stamp, str]]()
+        found = {path: stamp for path in paths if (stamp := stamp_of(path)) is not None}
+        for path, stamp in sorted(found.items(), key=lambda item: item[1][1]):
+            room = self._size + stamp[1] <= AHEAD_LIMIT_BYTES and time.monotonic() < until_s
+            version = _look(path, FILE_LIMIT_BYTES) if room else FileVersion(stamp[0])
+            kept[path] = (stamp, version.key)
+            if version.data is not None:
+                try:
+                    self._make()
+                    self._keep(version.key.partition(" ")[2], version.data)
+                except OSError:
+                    kept[path] = (stamp, OTHER)
+        return kept
 
     def _load(self) -> list[FileChange]:
         if self._folder is None:
@@ -171,9 +217,14 @@ def _look(path: str, limit_bytes: int) -> FileVersion:
 
 def _put(path: str, version: FileVersion, draft: Draft) -> None:
     folder, name = os.path.split(path)
-    with in_words(path, "restored"), opened_folder(folder, make=version.data is not None) as inside:
+    with in_words(path, "restored"), opened_folder(folder, make=version.key != ABSENT) as inside:
+        if version.key == FOLDER:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=inside)
+            return
         if version.data is None:
-            os.unlink(name, dir_fd=inside)
+            is_folder = stat.S_ISDIR(os.stat(name, dir_fd=inside, follow_symlinks=False).st_mode)
+            (os.rmdir if is_folder else os.unlink)(name, dir_fd=inside)
             return
         with draft(folder) as made:
             try:

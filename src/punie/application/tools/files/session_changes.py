@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
-from math import inf
 from typing import NoReturn
 
 import anyio
 from attrs import define, evolve, field
 
-from punie.application.tools.files.file_memory import FileMemory, require_unchanged
+from punie.application.tools.files.file_memory import PATH_LIMIT, FileMemory, require_unchanged
+from punie.application.tools.files.tree_watch import TreeWatch
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.permission.path_findings import changes as changes_path
@@ -21,7 +21,7 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.history import ABSENT, OTHER, FileChange, FileHistory, FileVersion
+from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion
 from punie.ports.repository import Repository, WorkTree
 from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
@@ -30,11 +30,8 @@ from shellsight.secret_names import is_secret
 BEGIN_LIMIT_S = 3.0
 """How long the state of a large working tree may take; without it, more is asked."""
 
-WATCHED_LIMIT, WATCHED_BYTES = 200, 1_000_000
-"""How many files of each kind are compared around a command that does not name them, and how large each may be."""
-
-CLOCK_STEP_S = 0.02
-"""The clock of files is that much behind at most."""
+WATCHED_LIMIT = 200
+"""How many of the files that the session changed or saw last are compared although git ignores them."""
 
 TRACKED_LIMIT = 20_000
 """Files of a repository whose times are looked at before each command (60 ms); in a larger one more is asked."""
@@ -59,9 +56,12 @@ class SessionChanges:
     memory: FileMemory = field(factory=FileMemory)
     disk: Disk | None = None
     _begun: WorkTree | None = field(default=None, init=False)
-    _begun_s: float = field(default=inf, init=False)
-    _ran: list[tuple[float, float]] = field(factory=list[tuple[float, float]], init=False)
-    _others: set[str] = field(factory=set[str], init=False)
+    _asked: bool = field(default=False, init=False)
+    _turn: str | None = field(default=None, init=False)
+    watch: TreeWatch = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.watch = TreeWatch(self.history, self.repository)
 
     # ------------------------------------------------------------ keeping
 
@@ -78,75 +78,69 @@ class SessionChanges:
             yield
             return
         runs = report is not None or (tool.kind is ToolKind.EXECUTE and prepared.composed is None)
-        before = await self._before(_named(tool, arguments, context, report), prepared.diffs, runs=runs)
-        began_s, written = anyio.current_time(), dict[str, str]()
+        named, turn, begun = tuple(_named(tool, arguments, context, report)), context.turn_id, await self.begun()
+        also = await self._beside(begun, named)
+        if runs or turn != self._turn:
+            self._turn = turn
+            await self.watch.before(turn, begun, also, runs=runs)
+        before = {} if runs else await self._before(turn, named, prepared.diffs)
+        written = dict[str, str]()
         try:
             yield
             written = {diff.path: diff.new_text for diff in prepared.diffs}
         finally:
             with anyio.CancelScope(shield=True):
-                for path, was in before.items():
-                    change = FileChange(context.turn_id, path, was.key, "", "command" if runs else "tool", tool.name)
-                    left = await self._keep(change, was, written.get(path))
-                    if runs:
-                        self.memory.renew(path, was.text, left.text)
-            if runs:
-                self._ran.append((began_s - CLOCK_STEP_S, anyio.current_time()))
+                if runs:
+                    await self._ran(FileChange(turn, "", "", "", "command", tool.name), also)
+                else:
+                    await self._edited(FileChange(turn, "", "", "", "tool", tool.name), before, written)
 
-    async def _before(self, named: Iterable[str], diffs: Iterable[Diff], *, runs: bool) -> dict[str, FileVersion]:
-        await self.begun()
+    async def _beside(self, begun: WorkTree | None, named: Iterable[str]) -> set[str]:
+        """Files that are compared although git may ignore them: those that the session named, changed or saw last."""
+        changed = dict.fromkeys(change.path for change in reversed(await self.history.changes()))
+        tracked = begun.tracked if begun is not None and len(begun.tracked) <= TRACKED_LIMIT else frozenset[str]()
+        return {*named, *islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *tracked}
+
+    async def _before(self, turn: str, named: Iterable[str], diffs: Iterable[Diff]) -> dict[str, FileVersion]:
+        """What the files hold that a call names, and the folders that are not there yet."""
         before = {path: await self.history.look(path) for path in named}
         for diff in diffs:
             before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
-        for path in await self._watched() if runs else ():
-            if path not in before and (was := await self.history.look(path, WATCHED_BYTES)).key != OTHER:
-                before[path] = was
-        for path, was in before.items():
-            await self._adopt(path, was)
+        for path, was in tuple(before.items()):
+            await self.watch.met(turn, path, was)
+            folder, there = path.rpartition("/")[0], was
+            while there.key == ABSENT and folder and folder not in before:
+                there = await self.history.look(folder)
+                if there.key == ABSENT:
+                    before[folder] = there
+                folder = folder.rpartition("/")[0]
         return before
 
-    async def _watched(self) -> set[str]:
-        """Files that a command may change unnamed: those that the session changed or saw last, and others' work."""
-        changed, tree = dict.fromkeys(change.path for change in reversed(await self.history.changes())), self._begun
-        if tree is not None and len(tree.tracked) <= TRACKED_LIMIT:
-            times = await self._times(*tree.tracked)
-            self._others.update(path for path, at_s in times.items() if at_s > self._begun_s and not self._is_own(at_s))
-        others = sorted(self._others if tree is None else self._others | tree.changed)
-        return {*islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *others[:WATCHED_LIMIT]}
+    async def _edited(self, change: FileChange, before: Mapping[str, FileVersion], written: Mapping[str, str]) -> None:
+        left = {path: await self._keep(evolve(change, path=path, was=was.key), was, written.get(path))
+                for path, was in before.items()}  # fmt: skip
+        await self.watch.note(left)
 
-    async def _times(self, *paths: str) -> Mapping[str, float]:
-        return {} if self.disk is None else await self.disk.changed_at_s(paths)
+    async def _ran(self, change: FileChange, also: Iterable[str]) -> None:
+        """Record what a command changed; of files that the session saw, that counts as seen."""
+        changed = await self.watch.look(change, also)
+        for path in self.memory.latest(PATH_LIMIT):
+            if path in changed:
+                was, left = [await self.history.version(key) for key in changed[path]]
+                self.memory.renew(path, None if was is None else was.text, None if left is None else left.text)
 
-    def _is_own(self, at_s: float | None) -> bool:
-        """Whether a command of the session ran at that time."""
-        return at_s is not None and any(start <= at_s <= end for start, end in self._ran)
-
-    async def _adopt(self, path: str, now: FileVersion) -> None:
-        """Record what commands of the session that did not name the file made of the committed version."""
-        begun = await self.begun()
-        if begun is None or path in begun.changed | self._others or path not in begun.tracked:
-            return
-        known = any(change.path == path for change in await self.history.changes())
-        if known or len(begun.tracked) > TRACKED_LIMIT or not self._is_own((await self._times(path)).get(path)):
-            return
-        was = await self.repository.committed(path, begun.head)
-        if not (was.mode ^ now.mode) & GIT_MODE:
-            was = evolve(was, mode=now.mode)
-        if was.key != now.key:
-            await self.history.record(FileChange("", path, was.key, now.key, "command"), was, now)
-
-    async def _keep(self, change: FileChange, was: FileVersion, written: str | None) -> FileVersion:
+    async def _keep(self, change: FileChange, was: FileVersion, written: str | None) -> str:
         left = await self.history.look(change.path)
         if written or left.key != ABSENT:  # a client may write to its disk later
             left = left.shown_as(written)
         if left.key != was.key:
             await self.history.record(evolve(change, left=left.key), was, left)
-        return left
+        return left.key
 
     async def begun(self) -> WorkTree | None:
         """The working tree as it was before the session's first change; None where that is not known."""
-        if self._begun_s == inf:
-            self._begun_s = anyio.current_time()
+        if not self._asked:
+            self._asked = True
             with anyio.move_on_after(BEGIN_LIMIT_S), suppress(ToldToModel):
                 self._begun = await self.repository.work_tree()
         return self._begun
@@ -171,17 +165,18 @@ class SessionChanges:
 
         Raises `ToldToModel` where there are none, or somebody else changed the file since the first of these changes.
         """
-        await self._adopt(path, now)
-        made = [change for change in await self.history.changes() if change.path == path]
+        changes = [change for change in await self.history.changes() if change.path == path]
+        made = [change for change in changes if change.by != "person"]
         if not made:
             raise ToolFailedError(
                 f"As far as it is known, this session did not change {path}, so nothing was restored. "
                 "Changes of others are theirs; edit_file changes single places."
             )
         made = [change for change in made if not last_turn or change.turn == made[-1].turn]
-        for change, key in zip(made, [*(after.was for after in made[1:]), now.key], strict=False):
-            if change.left != key or key == OTHER:
-                refuse(path, await self.history.version(change.left), await self.history.version(key) or now)
+        theirs = others_change(changes[changes.index(made[0]) :], now.key)
+        if theirs is not None:
+            left, then = theirs
+            refuse(path, await self.history.version(left), await self.history.version(then) or now)
         return made
 
     # ------------------------------------------------------------ facts for the policy
@@ -216,12 +211,11 @@ class SessionChanges:
         """Whether each file there is as the session made it, or git ignores it."""
         changes = await self.history.changes()
         first, last = {change.path: change.was for change in reversed(changes)}, {one.path: one.left for one in changes}
-        folders = tuple(path for path, was in first.items() if (was, last[path]) == (ABSENT, OTHER))
+        others = {change.path for change in changes if change.by == "person"}
 
         async def made(file: str) -> bool:
-            if file in first:
-                return first[file] == ABSENT and last[file] == (await self.history.look(file)).key != OTHER
-            return is_inside(file, folders) and self._is_own((await self._times(file)).get(file))
+            own = first.get(file) == ABSENT and file not in others
+            return own and last[file] != FOLDER and last[file] == (await self.history.look(file)).key != OTHER
 
         if path in first and await made(path):
             return True
@@ -257,6 +251,19 @@ class SessionChanges:
             if first.partition(" ")[2] != was.key.partition(" ")[2]:
                 return None
         return back
+
+
+def others_change(changes: Sequence[FileChange], now: str) -> tuple[str, str] | None:
+    """The first change of a file by somebody else, as the keys before and after it, since the first of those given.
+
+    That one is the session's, and `now` is the key of what the file holds. None where all is as the session left it.
+    """
+    for change, key in zip(changes, [*(after.was for after in changes[1:]), now], strict=True):
+        if change.by == "person":
+            return change.was, change.left
+        if change.left != key or key == OTHER:
+            return change.left, key
+    return None
 
 
 def refuse(path: str, left: FileVersion | None, then: FileVersion | None) -> NoReturn:

@@ -1,0 +1,123 @@
+"""The files of a session's directories around its calls: which of them a command changed, and which somebody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+import anyio
+from attrs import define, evolve, field
+
+from punie.domain.errors import ToldToModel
+from punie.ports.history import ABSENT, FOLDER_MODE, KIND, REGULAR, FileChange, FileHistory, FileVersion, Stamp
+from punie.ports.repository import Repository, WorkTree
+
+COMMITTED_LIMIT_S = 3.0
+"""The time a scan for contents that git has; a change whose former content is not read by then is not taken back."""
+
+_NEVER = (0, 0, 0, 0, 0)
+"""The stamp of a file that was not looked at."""
+
+
+@define(eq=False)
+class TreeWatch:
+    """Compares the files with those of the look before, and records what differs; lives as long as the session.
+
+    `partly` says whether there were more files than a scan looks at, which are not known.
+    """
+
+    history: FileHistory
+    repository: Repository
+    partly: bool = field(default=False, init=False)
+    _looked: bool = field(default=False, init=False)
+    _stamps: dict[str, Stamp] = field(factory=dict[str, Stamp], init=False)
+    _keys: dict[str, str] = field(factory=dict[str, str], init=False)
+    _clean: set[str] = field(factory=set[str], init=False)
+    _head: str | None = field(default=None, init=False)
+    _beside: frozenset[str] = field(default=frozenset(), init=False)
+
+    async def before(self, turn: str, begun: WorkTree | None, also: Iterable[str], *, runs: bool) -> None:
+        """Record what somebody else changed since the last look; before a command, keep what is not in git."""
+        also = tuple(also)
+        if not self._looked:
+            await self._begin(begun, also)
+        await self.look(FileChange(turn, "", "", "", "person"), also)
+        if runs:
+            known = self._keys.keys() | self._clean
+            await self._keep(
+                path for path, stamp in self._stamps.items() if path not in known and stamp[0] != FOLDER_MODE
+            )
+
+    async def look(self, change: FileChange, also: Iterable[str]) -> Mapping[str, tuple[str, str]]:
+        """Record what differs from the last look as such a change; returns the keys before and after, by path."""
+        now, beside = await self._scanned(also)
+        differs = sorted(path for path in now.keys() | self._stamps if now.get(path) != self._stamps.get(path))
+        adopted = {path for path in beside - self._beside if path not in self._stamps}
+        if self.partly:  # a file that is not among those looked at need not be gone, and a new one not be made
+            there, _ = await self._scanned(differs)
+            adopted |= {path for path in differs if path not in self._stamps}
+            differs = [path for path in differs if there.get(path) != self._stamps.get(path)]
+        self._beside, changed = beside, dict[str, tuple[str, str]]()
+        kept = await self.history.keep(differs)
+        until_s = anyio.current_time() + COMMITTED_LIMIT_S
+        for path in differs:
+            left = kept[path][1] if path in kept else ABSENT
+            was = await self._was(path, in_time=anyio.current_time() < until_s)
+            key = self._keys.get(path, was.key)
+            if key != left and path not in adopted:
+                await self.history.record(evolve(change, path=path, was=key, left=left), was, FileVersion())
+                changed[path] = (key, left)
+        self._forget(differs)
+        self._take(kept)
+        return changed
+
+    async def note(self, paths: Mapping[str, str]) -> None:
+        """Know what the session itself left in files, by key: a client may write it to its disk later."""
+        self._forget(paths)
+        await self._keep(paths)
+        self._keys.update(paths)
+
+    async def met(self, turn: str, path: str, now: FileVersion) -> None:
+        """Record what somebody else made of a file that the session is about to change."""
+        key = self._keys.get(path)
+        if key is not None and key != now.key:
+            await self.history.record(FileChange(turn, path, key, now.key, "person"), FileVersion(), now)
+
+    async def _begin(self, begun: WorkTree | None, also: Iterable[str]) -> None:
+        self._looked = True
+        self._stamps, self._beside = await self._scanned(also)
+        last = {change.path: change.left for change in await self.history.changes()}
+        for path, key in last.items():  # of a process before this one: what differs now is somebody else's
+            self._keys[path] = key
+            self._stamps[path] = _NEVER
+        if begun is not None:
+            self._head, self._clean = begun.head, set(begun.tracked - begun.changed - last.keys()) & self._stamps.keys()
+
+    async def _scanned(self, also: Iterable[str]) -> tuple[dict[str, Stamp], frozenset[str]]:
+        scan = await self.history.scan(also)
+        self.partly = self.partly or not scan.complete
+        return {**scan.beside, **scan.stamps}, frozenset(scan.beside)
+
+    async def _was(self, path: str, *, in_time: bool) -> FileVersion:
+        """What the path held at the last look, with its content where that is in git alone."""
+        stamp = self._stamps.get(path)
+        if stamp is None or stamp[0] == FOLDER_MODE:
+            return FileVersion(0 if stamp is None else FOLDER_MODE)
+        if path not in self._keys and path in self._clean and in_time:
+            with suppress(ToldToModel):
+                was = await self.repository.committed(path, self._head)
+                return was if was.data is None or was.mode & KIND != REGULAR else evolve(was, mode=stamp[0])
+        return FileVersion(REGULAR)
+
+    async def _keep(self, paths: Iterable[str]) -> None:
+        self._take(await self.history.keep(paths))
+
+    def _take(self, kept: Mapping[str, tuple[Stamp, str]]) -> None:
+        for path, (stamp, key) in kept.items():
+            self._stamps[path], self._keys[path] = stamp, key
+
+    def _forget(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._stamps.pop(path, None)
+            self._keys.pop(path, None)
+            self._clean.discard(path)
