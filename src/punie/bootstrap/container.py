@@ -69,7 +69,8 @@ class SessionContainer(containers.DeclarativeContainer):
     # desk and session
     context = providers.Singleton(parts.context, setup, guard, validator, recorder, clock)
     permission = providers.Singleton(parts.permission, setup, peer, context, files, shared)
-    desk = providers.Singleton(parts.desk, setup, local, context, offered, permission, outputs, shared)
+    hooks = providers.Singleton(parts.hooks, setup, context, permission, recorder, boxes)
+    desk = providers.Singleton(parts.desk, setup, local, context, offered, permission, outputs, shared, hooks)
     instructions = providers.Singleton(parts.instructions, setup, peer, guard, skills, recorder)
     session = providers.Singleton(parts.session, setup, desk, recorder, instructions, assemble)
     lifecycle = providers.List(recorder, outputs, terminals, code, connections, server_registry, session)

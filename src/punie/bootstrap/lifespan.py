@@ -6,7 +6,7 @@ import linecache
 import logging
 import os
 import platform
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +20,7 @@ from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.settings.files import hooks_files
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.credentials import StoredKeys
+    from punie.bootstrap.hook_files import FoundHooks
     from punie.bootstrap.optional_parts import KeptStore
     from punie.domain.model.provider import ModelSettings
     from punie.mechanics.jsonrpc.connection import Connection
@@ -109,6 +111,13 @@ class Process:
             self.log.warning("%s", problem)
         return (*spec.servers, *found.configs)
 
+    def _hooks(self, cwd: str) -> tuple[FoundHooks, ...]:
+        if not any(map(os.path.exists, hooks_files(self.environ, cwd))):
+            return ()
+        from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
+
+        return configured_hooks(self.environ, cwd, stored_trust(self.environ, self.log))
+
     async def stored(self) -> StoredSessions:
         """The sessions that are kept."""
         return (await self._container()).stored()
@@ -127,6 +136,7 @@ class Process:
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
         servers = await anyio.to_thread.run_sync(self._servers, spec)
+        hooks = await anyio.to_thread.run_sync(self._hooks, spec.cwd)
         just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
         read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
@@ -138,7 +148,9 @@ class Process:
             await anyio.to_thread.run_sync(load_validator)
             self._has_validator = True
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
-        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log)
+        for found in hooks:  # no tool writes a file that runs without a question
+            settings = protecting(settings, (f"{spec.cwd}/{name}" for name in found.scripts))
+        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log, hooks)
         box = container.session(setup=setup, peer=peer)
         if self._telemetry is not None:
             box.recorder().watch = self._telemetry.watch(session_id).take
@@ -276,6 +288,12 @@ async def own_agent(
             yield agent
     finally:
         await process.aclose()
+
+
+def protecting(settings: Settings, paths: Iterable[str]) -> Settings:
+    """The settings under which no tool writes these absolute paths."""
+    places = {way for path in paths for way in (path, os.path.realpath(path))}
+    return evolve(settings, policy=evolve(settings.policy, protected=(*settings.policy.protected, *sorted(places))))
 
 
 def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:

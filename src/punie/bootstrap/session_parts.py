@@ -45,6 +45,7 @@ from punie.bootstrap.engines import disclosure_of
 from punie.bootstrap.session_pipelines import ComposedTools
 from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.keys import (
+    BOX_HOOKS,
     CHECK_EDITS,
     DISABLED_TOOLS,
     EFFORT,
@@ -60,11 +61,15 @@ from punie.bootstrap.word_stems import stem
 from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
+from punie.domain.values.display import one_line
+from punie.domain.values.terminal import Box
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
 
 if TYPE_CHECKING:
+    from punie.adapters.local.programs.boxes import Boxes
     from punie.adapters.mcp.servers import McpServers
+    from punie.application.hooks.session_hooks import SessionHooks
     from punie.application.servers.registry import ServerRegistry
 
 
@@ -228,6 +233,32 @@ def permission(
     return SessionPermission(context, setup.settings.policy, review, shared.approvals, questions, changes, stores)
 
 
+def hooks(
+    setup: SessionSetup,
+    context: SessionContext,
+    permission: SessionPermission,
+    recorder: SessionRecorder,
+    boxes: Boxes | None,
+) -> SessionHooks | None:
+    """The user's commands on events of the session; None where there are none."""
+    for found in setup.hooks:
+        for problem in found.read.problems:
+            recorder.notices.warn(f"Hooks: {found.path}", problem)
+            setup.log.warning("%s: %s", found.path, one_line(problem, 300))
+    if not any(found.read.hooks for found in setup.hooks):
+        return None
+    from punie.adapters.local.programs.spoken import SpokenLines
+    from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks
+
+    kept, box = setup.conversation.kept, Box.WORK if setup.settings[BOX_HOOKS] else Box.NONE
+    around = HookSurroundings(
+        setup.id, setup.spec.cwd, SpokenLines(boxes), context.events, context.clock,
+        permission.approvals.audit.record, recorder.notices.warn, lambda: permission.policy.mode, box,
+        resumed=kept is not None and kept.summary is not None,
+    )  # fmt: skip
+    return SessionHooks(tuple(hook for found in setup.hooks for hook in found.read.hooks), around)
+
+
 def desk(
     setup: SessionSetup,
     local: Services,
@@ -236,12 +267,13 @@ def desk(
     permission: SessionPermission,
     outputs: LocalOutputStore,
     shared: Shared,
+    hooks: SessionHooks | None = None,
 ) -> SessionDesk:
     """The tool desk."""
     reads_disk = setup.settings[LOCAL_TOOLS] is not LocalTools.NEVER
     linters = (EditCheck(local.get(PythonChecks), local.get(TerminalLedger)),) if reads_disk else ()
     looking = linters if setup.settings[CHECK_EDITS] else None
-    return SessionDesk(context, offered, permission, outputs, shared.usage_ledger, looking)
+    return SessionDesk(context, offered, permission, outputs, shared.usage_ledger, looking, hooks)
 
 
 def instructions(

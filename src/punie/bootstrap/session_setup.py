@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -17,6 +18,9 @@ from punie.ports.servers import ServerApprovals, ServerListings
 from punie.ports.sessions import UsageLedger
 from shellsight.surroundings import ShellParser
 
+if TYPE_CHECKING:
+    from punie.bootstrap.hook_files import FoundHooks
+
 
 @frozen
 class SessionSetup:
@@ -29,6 +33,7 @@ class SessionSetup:
     servers: tuple[ServerConfig, ...]
     plug_ins: PlugIns
     log: logging.Logger
+    hooks: tuple[FoundHooks, ...] = ()
 
 
 @frozen

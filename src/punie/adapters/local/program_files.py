@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,12 +41,17 @@ class ProgramFiles:
         program = config.transport
         if config.origin is not ServerOrigin.PROJECT or not isinstance(program, StdioTransport):
             return {}
-        return await anyio.to_thread.run_sync(self._digests, program)
+        words = (program.command, *program.args)
+        return await anyio.to_thread.run_sync(self.digests, words, program.env, program.cwd or "")
 
-    def _digests(self, program: StdioTransport) -> Mapping[str, str]:
+    def digests(self, words: Sequence[str], environ: Mapping[str, str], folder: str = "") -> Mapping[str, str]:
+        """The digest of each file that a command line names, by its path from `root`; blocks.
+
+        `folder` is where the program starts, from `root`, and `environ` the variables that are set for it.
+        """
         found: dict[str, str] = {}
-        for name in named_files((program.command, *program.args), program.env):
-            path, root = os.path.normpath(Path(self.root, program.cwd or "", name)), self.root
+        for name in named_files(words, environ):
+            path, root = os.path.normpath(Path(self.root, folder, name)), self.root
             if len(found) == FILES_LIMIT or not Path(path).is_file():
                 continue
             if not is_inside(path, (root,)):

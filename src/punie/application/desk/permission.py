@@ -13,7 +13,7 @@ from punie.application.desk.command_review import CommandReview
 from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import PreparedCall
 from punie.domain.permission.audit import DecisionRecord
-from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
+from punie.domain.permission.decisions import Decision, Facts, Finding, PermissionRequest, Policy
 from punie.domain.permission.flow import (
     Allowed,
     Asking,
@@ -55,6 +55,16 @@ class Judged:
                 places[use.effect is PathEffect.LOOK][use.where.path] = None
         confinement = Confinement(box, tuple(places[False]), tuple(places[True]))
         return evolve(self.request, context=evolve(context, confinement=confinement))
+
+    def tightened(self, finding: Finding | None) -> Judged:
+        """The call with that finding, where it is stricter than the decision."""
+        decision = self.decision
+        if finding is None or finding.verdict.strictness <= decision.verdict.strictness:
+            return self
+        return evolve(
+            self,
+            decision=evolve(decision, verdict=finding.verdict, rule=finding.rule, reason=finding.reason),
+        )
 
     def denied(self, reason: str) -> Ruling:
         """The decision of Punie itself to deny the call for that reason."""

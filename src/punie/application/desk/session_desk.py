@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from attrs import define, evolve, field
@@ -31,6 +31,9 @@ from punie.domain.values.paths import Location
 from punie.ports.machine import Clock
 from punie.ports.sessions import UsageLedger
 from punie.ports.workspace import OutputStore
+
+if TYPE_CHECKING:
+    from punie.application.hooks.session_hooks import SessionHooks
 
 DISPOSE_LIMIT_S = 1.0
 """How long one tool may hold up the end of its session."""
@@ -122,7 +125,8 @@ class SessionDesk:
 
     `offered` are the session's tools as the model sees them, `permission` decides about calls, `outputs` keeps texts
     that are too long for the model, and `ledger` records how each call ended. `linters` find problems in edited
-    files where the IDE does not; None where edits are not looked at.
+    files where the IDE does not; None where edits are not looked at. `hooks` are the user's commands on events of the
+    session; None where there are none.
     """
 
     context: SessionContext
@@ -131,6 +135,7 @@ class SessionDesk:
     outputs: OutputStore
     ledger: UsageLedger
     linters: tuple[Linter, ...] | None = None
+    hooks: SessionHooks | None = None
     running: RunningCalls = field(init=False)
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)

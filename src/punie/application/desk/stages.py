@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 from attrs import define, evolve
@@ -33,6 +33,9 @@ from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.line_changes import first_changed_line
 from punie.domain.values.terminal import KeptOutput
 from punie.ports.workspace import BoxNotHeldError, OutputStore
+
+if TYPE_CHECKING:
+    from punie.application.desk.hooked_call import HookedCall
 
 STOP_GRACE_S = 5.0
 """Time beyond a call's limit in which a tool that watches the limit itself may stop in good order."""
@@ -90,17 +93,29 @@ class CallStages:
         if refused is not None:
             return refused
         request.check_arguments(desk.context.validator)
+        hooked = await self._hooked(request)
         judged = await self._as_defined_now(await desk.permission.judge(request))
+        judged = judged.tightened(None if hooked is None else hooked.finding)
         request = judged.request
         if judged.decision.rule == ROOTS_RULE and judged.decision.verdict is Verdict.DENY:
             return await self._outside(judged)
         turn.check_open()
         try:
-            return await self._carried_out(judged)
+            return await self._carried_out(judged, hooked)
         except BoxNotHeldError:  # nothing was run, and the decision is another one without the box
-            return await self._carried_out(await desk.permission.judge(request))
+            again = await desk.permission.judge(request)
+            return await self._carried_out(again.tightened(None if hooked is None else hooked.finding), hooked)
 
-    async def _carried_out(self, judged: Judged) -> ToolResult:
+    async def _hooked(self, request: CallRequest) -> HookedCall | None:
+        """The call with what hooks say of it; None where none is asked. Calls that only Punie makes for itself pass."""
+        composition = self.under_way.composition
+        if self.desk.hooks is None or (composition is not None and composition.silent):
+            return None
+        from punie.application.desk.hooked_call import HookedCall
+
+        return await HookedCall.before(self.desk.hooks, request)
+
+    async def _carried_out(self, judged: Judged, hooked: HookedCall | None) -> ToolResult:
         """Prepare the call, ask where that was decided, run it and cut the result."""
         desk, turn, under_way, request = self.desk, self.turn, self.under_way, judged.request
         under_way.hurry(request.limits.time_s)
@@ -120,6 +135,8 @@ class CallStages:
         result = await self._at_a_place(judged, prepared)
         if isinstance(result, Denied):
             return self._denial(judged, result)
+        if hooked is not None:
+            result = await hooked.after(request, result, desk.permission.changes)
         if look is not None and result.succeeded:
             result = await look.told(result)
         result = await _limited(desk.outputs, request, under_way.as_previewed(result))

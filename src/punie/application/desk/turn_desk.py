@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 
 import anyio
+import anyio.lowlevel
 from attrs import define, evolve, field
 
 from punie.application.desk.call import CallUnderWay
@@ -154,7 +155,9 @@ class TurnDesk(ToolDoor):
         return await self.desk.offered.current()
 
     async def call(self, call: ToolCall) -> ToolResult:
-        return await self._call(call, None)
+        result = await self._call(call, None)
+        await anyio.lowlevel.checkpoint_if_cancelled()  # a hook may have ended the turn
+        return result
 
     async def _call(self, call: ToolCall, composition: Composition | None) -> ToolResult:
         under_way = self._enter(call, composition)

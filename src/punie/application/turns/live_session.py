@@ -248,6 +248,8 @@ class LiveSession(OwnTaskGroup):
 
     async def _let_go(self, tasks: TaskGroup) -> None:
         tasks.cancel_scope.cancel()
+        if self.desk.hooks is not None:
+            await self.desk.hooks.ended()
         for ledger in self.ledgers:
             await ledger.release_everything()
         await self.desk.aclose()

@@ -10,6 +10,7 @@ from attrs import define, evolve, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
 from punie.application.tools.own_tools import TALKING
+from punie.application.turns.hooked import more_work, with_hooks
 from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
@@ -146,6 +147,7 @@ class PromptTurn(RunningTurn):
     _desk: TurnDesk = field(init=False)
     _steering: Steering = field(init=False)
     _cancelled: bool = field(default=False, init=False)
+    _halted: str = field(default="", init=False)
     _failure: str | None = field(default=None, init=False)
     _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
@@ -178,6 +180,8 @@ class PromptTurn(RunningTurn):
         clock = self.session.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
         self._desk.requests.model = self.session.model
+        if self.session.desk.hooks is not None:
+            self.session.desk.hooks.halt = self._halt
         events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, self._desk.requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
@@ -198,10 +202,18 @@ class PromptTurn(RunningTurn):
                 reason = await self._answer(events)
             except Exception:
                 # A cancelled turn ends as cancelled, whatever its engine raises (ACP: a cancel is no error).
-                if not self._cancelled:
+                if not (self._cancelled or self._halted):
                     raise
                 self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
+        if self._halted and not self._cancelled:
+            await events.emit(TextDelta(f"A hook ended the turn: {self._halted}"))
+            return StopReason.END_TURN
         return StopReason.CANCELLED if self._cancelled else reason
+
+    def _halt(self, reason: str) -> None:
+        self._halted = reason
+        self._desk.cancel()
+        self._scope.cancel()
 
     async def _answer(self, events: TurnEvents) -> StopReason:
         # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
@@ -216,7 +228,11 @@ class PromptTurn(RunningTurn):
             return outcome.stop_reason
         if outcome.prompt != self.prompt:
             await session.recorder.record.take(PromptFilled(outcome.prompt))
-        prompt, instructions = await self._told(outcome.prompt)
+        asked = await with_hooks(session, outcome.prompt)
+        if isinstance(asked, str):
+            await events.emit(TextDelta(asked, f"{self.id}-1"))
+            return StopReason.END_TURN
+        prompt, instructions = await self._told(asked)
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))
         prompt, session.unheard = Prompt((*session.unheard, *prompt.blocks)), ()
@@ -249,16 +265,22 @@ class PromptTurn(RunningTurn):
         return limit.stop_reason
 
     async def _steered(self, turn: Turn, events: TurnEvents) -> StopReason:
-        """Run the engine, and again with the prompts that joined the turn after its last request."""
-        session = self.session
+        """Run the engine, and again with what hooks ask for, and the prompts that joined after its last request."""
+        session, asked = self.session, 0
 
         async def work(engine: EngineSession) -> StopReason:
             return await engine.run(turn, tools=self._desk, events=events)
 
         self._steering.begin()
         reason = await with_engine(session, work)
-        while reason is StopReason.END_TURN and (more := await self._steering.rest()) is not None:
-            events.before, turn = events.usage, evolve(turn, id=f"{turn.id}-more", prompt=more)
+        while reason is StopReason.END_TURN:
+            wanted = await more_work(session, asked)
+            asked += wanted is not None
+            more = wanted or await self._steering.rest()
+            if more is None:
+                break
+            limits = evolve(turn.limits, max_requests=max(1, session.limits.max_requests - events.usage.requests))
+            events.before, turn = events.usage, evolve(turn, id=f"{turn.id}-more", prompt=more, limits=limits)
             reason = await with_engine(session, work)
         return reason
 
@@ -293,7 +315,8 @@ class PromptTurn(RunningTurn):
             await self._desk.close()
             for left in await self._steering.close():
                 self.session.unheard += left.blocks
-            if reason is None or reason is StopReason.CANCELLED:  # the prompt may be no part of the history
+            # The prompt may be no part of the history.
+            if reason is None or reason is StopReason.CANCELLED or self._halted:
                 self.session.instructions.forgotten()
             if reason is None or reason is StopReason.CANCELLED:
                 with anyio.move_on_after(1.0):

@@ -45,6 +45,11 @@ def pipelines_folder(environ: Mapping[str, str]) -> Path:
     return user_settings_file(environ).with_name("pipelines")
 
 
+def hooks_files(environ: Mapping[str, str], cwd: str) -> tuple[Path, Path]:
+    """`hooks.json` beside the user's settings, and `.punie/hooks.json` in the project."""
+    return user_settings_file(environ).with_name("hooks.json"), Path(os.path.realpath(cwd)) / ".punie" / "hooks.json"
+
+
 def profiles_file(environ: Mapping[str, str]) -> Path:
     """`tool_profiles.toml` beside the user's settings."""
     return user_settings_file(environ).with_name("tool_profiles.toml")
@@ -136,7 +141,17 @@ def database_file(environ: Mapping[str, str]) -> Path:
     return state_dir(environ) / DATABASE_NAME
 
 
-HOME_ENTRIES = ("config.toml", "mcp.json", "skills", "state", "logs", "pipelines", "plugins", "tool_profiles.toml")
+HOME_ENTRIES = (
+    "config.toml",
+    "mcp.json",
+    "skills",
+    "state",
+    "logs",
+    "pipelines",
+    "plugins",
+    "tool_profiles.toml",
+    "hooks.json",
+)
 """The entries of Punie below `PUNIE_HOME`; the directory may hold projects as well."""
 
 
@@ -173,6 +188,7 @@ def _private(environ: Mapping[str, str]) -> Iterator[Path]:
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings = user_settings_file(environ)
     yield from (skills_folder(environ), pipelines_folder(environ), profiles_file(environ))
+    yield hooks_files(environ, "")[0]
     if environ.get("PUNIE_HOME"):
         yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)
     elif not environ.get("PUNIE_CONFIG"):

@@ -246,6 +246,11 @@ STORED_OPTION = Key(
     "whether questions offer a grant that is kept for 90 days; `auto`: in clients that are known to show its name",
     NEVER, page="permissions.md",
 )
+BOX_HOOKS = Key(
+    "hooks.box", YES, False,
+    "whether hooks run in the box of commands that run without a question",
+    NEVER, page="hooks.md#the-box",
+)
 REGISTRY = Key(
     "servers.registry", Kind("an https address, or an http address on this machine", parse_registry), None,
     "a registry of MCP servers, for `punie servers search` and `add`",

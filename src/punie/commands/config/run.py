@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
-from punie.bootstrap.settings.files import database_file, project_settings_file, user_settings_file
+from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file, user_settings_file
 from punie.bootstrap.settings.keys import (
     ADDS,
     CALL_BOUNDS,
@@ -226,6 +226,7 @@ def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, st
         ("the project's settings", project_settings_file(cwd)),
         ("your MCP servers", user_servers_file(environ)),
         *(("the project's MCP servers", Path(cwd) / name) for name in PROJECT_FILES),
+        *zip(("your hooks", "the project's hooks"), hooks_files(environ, cwd), strict=True),
         ("state", database_file(environ)),
     ]
     for role, path in listed:

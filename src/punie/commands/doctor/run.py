@@ -34,6 +34,7 @@ PROBES: Sequence[Probe] = (
     on_disk("wsl", machine.wsl),
     Probe("servers", connections.servers, connections.SERVERS_LIMIT_S),
     on_disk("pipelines", connections.pipelines),
+    on_disk("hooks", state.hooks),
     on_disk("state", state.directory),
     on_disk("database", state.database),
     Probe("sessions", state.shared_sessions),

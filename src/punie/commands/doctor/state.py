@@ -16,11 +16,13 @@ from punie.adapters.storage.database import inspect_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.turns.budget import Budget
 from punie.bootstrap.credentials import Credentials, CredentialsError
+from punie.bootstrap.hook_files import UNTRUSTED, configured_hooks
 from punie.bootstrap.optional_parts import session_store
 from punie.bootstrap.settings.files import (
     SettingsFile,
     bytes_of,
     database_file,
+    hooks_files,
     project_settings_file,
     read_settings_file,
     state_dir,
@@ -28,7 +30,7 @@ from punie.bootstrap.settings.files import (
 )
 from punie.bootstrap.settings.keys import KEYS, RULES, SESSION_STORE, variable_of
 from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rules
-from punie.bootstrap.settings.sources import key_named
+from punie.bootstrap.settings.sources import key_named, stored_trust
 from punie.commands.config.run import left_out_words
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import find_entry
@@ -36,6 +38,7 @@ from punie.commands.setup.ides import IDES
 from punie.commands.setup.installation import this_installation
 from punie.commands.usage.budgets import budgets_of
 from punie.domain.errors import PunieError, SettingsError
+from punie.domain.values.display import one_line
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
 LEAST_FREE_BYTES = 100 * 1_048_576
@@ -233,6 +236,24 @@ def _problem(key: str | None, case: Case, variable: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def hooks(case: Case) -> Sequence[Check]:
+    """The files of hooks: the commands that run, and what is not used."""
+    if not any(path.exists() for path in hooks_files(case.environ, case.cwd)):
+        return [Check("hooks", "none; docs/hooks.md says what they are for")]
+    checks: list[Check] = []
+    for found in configured_hooks(case.environ, case.cwd, stored_trust(case.environ, case.log)):
+        named = ", ".join(f"{hook.event} {one_line(hook.command, 40)}" for hook in found.read.hooks[:_MOST_NAMED])
+        said = f"{found.path}: {len(found.read.hooks)} in force" + (f" ({named})" if named else "")
+        problems = [one for one in found.read.problems if one != UNTRUSTED]
+        waits = f"; {UNTRUSTED}" if len(problems) < len(found.read.problems) else ""
+        if problems:
+            told = f"{said}{waits}; {'; '.join(problems[:_MOST_NAMED])}"
+            checks.append(Check("hooks", told, fix=f"Correct {found.path}; docs/hooks.md lists what is supported."))
+        else:
+            checks.append(Check("hooks", said + waits))
+    return checks
 
 
 def _file(name: str, path: Path, case: Case, left_out: int) -> Check:

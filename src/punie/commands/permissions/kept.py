@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import cast
 
 import anyio
@@ -18,7 +19,8 @@ from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.audit_key import KEY, SealKey
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
-from punie.bootstrap.settings.files import database_file, project_settings_file
+from punie.bootstrap.hook_files import found_hooks
+from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file
 from punie.bootstrap.settings.sources import LeftOut, project_gains
 from punie.commands.permissions.wording import rule_words
 from punie.commands.running import (
@@ -211,14 +213,37 @@ def _distrust(store: TrustStore, path: str) -> int:
     return 0 if known else Exit.FAILED
 
 
+def _trust_hooks(store: TrustStore, path: Path, cwd: str, *, yes: bool) -> int:
+    """Show the commands that the project's hooks would run, and trust them if the person agrees."""
+    found = found_hooks(path, cwd)
+    if found is None or not found.read.hooks:
+        return 0
+    shown = f"{display_exact(found.path)} would run, unasked and unboxed:\n"
+    for hook in found.read.hooks:
+        shown += f"  {hook.event} {display_exact(hook.matcher)}: {display_exact(hook.command)}\n"
+    shown += "".join(f"  with the content of {display_exact(name)} as it is now\n" for name in sorted(found.scripts))
+    confirm(shown, "Trust these hooks?", yes=yes, to="trust them")
+    if not store.trust(found.path, found.digest, time.time()):
+        return wrong("that could not be kept, so nothing is trusted.", Exit.FAILED)
+    sys.stdout.write("Trusted from the next session on, until the file or one of these scripts changes.\n")
+    return 0
+
+
 def run_trust(*, cwd: str, revoke: bool, yes: bool) -> int:
-    """Trust the project's settings in that directory, or stop trusting them; returns the exit code."""
+    """Trust the project's settings and hooks in that directory, or stop trusting them; returns the exit code."""
     environ, directory = command_environ(), str(directory_of(cwd))
     state = StateFile(database_file(environ), start_logging(environ, None))
     store = SqliteTrustStore(state)
     try:
+        hooks = hooks_files(environ, directory)[1]
         if revoke:
-            return _distrust(store, str(project_settings_file(directory)))
-        return _trust(store, project_gains(environ, directory), yes=yes)
+            known = hooks.exists() and store.revoke(str(hooks))
+            if known:
+                sys.stdout.write(f"{display_exact(str(hooks))} is trusted no longer.\n")
+            code = _distrust(store, str(project_settings_file(directory)))
+            return 0 if known else code
+        return _trust(store, project_gains(environ, directory), yes=yes) or _trust_hooks(
+            store, hooks, directory, yes=yes
+        )
     finally:
         state.close()

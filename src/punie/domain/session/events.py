@@ -276,6 +276,31 @@ class ToolsChanged:
     registered: tuple[ToolDescriptor, ...]
 
 
+class HookEnding(StrEnum):
+    """The end of a hook: it had nothing against it, asked for a question, refused, or failed."""
+
+    DONE = "done"
+    ASKED = "asked"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+@frozen
+class HookRan:
+    """A command of the user ran on an event of the session: for the session's log, not for ACP.
+
+    `told` is the text with which the model then went on; empty where it is in the prompt, in a result or nowhere.
+    """
+
+    event: str
+    command: str
+    ending: HookEnding
+    elapsed_s: float
+    call_id: str = ""
+    reason: str = ""
+    told: str = ""
+
+
 @frozen
 class TurnEnded:
     """The turn is over; none of its events follows. A failed turn has no stop reason; `failure` says why, if known."""
@@ -287,7 +312,7 @@ class TurnEnded:
 LastingEvent: TypeAlias = (
     TextDelta | ThoughtDelta | ToolCallAnnounced | ToolCallUpdated | CallFinished | PermissionAsked
     | PermissionAnswered | RequestBegun | RequestEnded | UsageChanged | ContextUsed | ModeChanged
-    | ModelChanged | TitleChanged | PlanChanged | CompactionChanged | HistoryForgotten | TurnEnded
+    | ModelChanged | TitleChanged | PlanChanged | CompactionChanged | HistoryForgotten | HookRan | TurnEnded
 )  # fmt: skip
 """The events that a session's log has as well."""
 

@@ -15,6 +15,8 @@ from punie.domain.session.events import (
     CompactionChanged,
     ContextUsed,
     HistoryForgotten,
+    HookEnding,
+    HookRan,
     ModeChanged,
     ModelChanged,
     PermissionAnswered,
@@ -263,6 +265,14 @@ def _changes(turn: OpenTurn, content: tuple[ResultContent, ...]) -> tuple[LineCh
     return tuple(changes)
 
 
+_HOOKS = {
+    HookEnding.DONE: "had no objection.",
+    HookEnding.ASKED: "wants a person to be asked",
+    HookEnding.BLOCKED: "refused",
+    HookEnding.FAILED: "failed",
+}
+
+
 def _remark(entry: LogEntry) -> Remark | None:
     match entry.event:
         case ModeChanged(mode):
@@ -276,6 +286,10 @@ def _remark(entry: LogEntry) -> Remark | None:
             return Remark(entry.at, f"The model was told: {one_line(note, SHORT_CHARS * 5)}")
         case PromptSteered(_, prompt):
             return Remark(entry.at, "The person said meanwhile:", _prompted(prompt, SHORT_CHARS * 20))
+        case HookRan(event, command, ending, elapsed_s, _, reason):
+            what = one_line(f"{event}: {command}", TITLE_CHARS)
+            why = "" if ending is HookEnding.DONE else f": {one_line(reason, TITLE_CHARS)}"
+            return Remark(entry.at, f"The hook {what} ran for {elapsed_s:.2f} s and {_HOOKS[ending]}{why}")
         case HistoryForgotten():
             return Remark(entry.at, "The model forgot all that was said before.")
         case _:

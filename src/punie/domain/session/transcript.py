@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 from punie.domain.session.events import (
     CallFinished,
     HistoryForgotten,
+    HookRan,
     SessionEvent,
     TextDelta,
     ToolCallAnnounced,
@@ -98,7 +99,7 @@ class TranscriptBuilder:
                 self._sizes.append(0)
                 self._add(PersonSaid(prompt), _size(prompt))
                 self._let_go()
-            case PromptFilled() | SituationTold():
+            case PromptFilled() | SituationTold() | HookRan():
                 self._fill(event)
             case PromptSteered(_, prompt):
                 self._steered.append(prompt)
@@ -146,8 +147,12 @@ class TranscriptBuilder:
             how = "ended with an error" if reason is None else "was cancelled"
             self._add(TurnStoppedShort(how), len(how))
 
-    def _fill(self, event: PromptFilled | SituationTold) -> None:
-        """Replace the typed prompt by the one that the model got."""
+    def _fill(self, event: PromptFilled | SituationTold | HookRan) -> None:
+        """Replace the typed prompt by the one that the model got; a hook's words come behind all that was said."""
+        if isinstance(event, HookRan):
+            if event.told:
+                self._steered.append(Prompt.of_text(event.told))
+            return
         turn = self._turns[-1]
         if len(turn) == 1 and isinstance(turn[0], PersonSaid):
             filled = event.prompt if isinstance(event, PromptFilled) else told_with(event.note, turn[0].prompt)

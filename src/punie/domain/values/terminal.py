@@ -89,6 +89,18 @@ class ExitStatus:
 
 
 @frozen
+class LineEnd:
+    """The end of a shell line that got a text on its input: its two outputs, kept apart, and its exit code.
+
+    The exit code is negative for a signal and None where the program could not be killed.
+    """
+
+    exit_code: int | None
+    out: str = ""
+    errors: str = ""
+
+
+@frozen
 class KeptOutput:
     """A file of this machine with more of an output than the text beside this value; it starts where the output starts.
 

@@ -1,0 +1,109 @@
+"""Shell lines of the user that get a text on their input and answer on their output, such as hooks (POSIX)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from subprocess import Popen
+
+import anyio
+import anyio.to_thread
+from attrs import frozen
+
+from landbox.box import inside
+from landbox.environment import child_environment
+from landbox.kernel import UnheldError
+from punie.adapters.local.programs.boxes import Boxes, Confined, remove_folder
+from punie.domain.errors import ToolFailedError, UnsupportedHereError
+from punie.domain.values.terminal import Box, Command, Confinement, LineEnd
+from punie.mechanics.piped_process import KILL_GRACE_S, PipedProcess, start_piped
+
+OUTPUT_LIMIT_BYTES = 1_048_576
+DRAIN_S = 0.5
+"""How long the output of a line that ended may still come, from a process that left its group."""
+
+_GATE = 'read -r _; exec "$@"'
+"""A boxed line begins once the thread that started it in its box is gone."""
+
+
+@frozen
+class SpokenLines:
+    """Runs shell lines with the environment that commands have; lives as long as the session.
+
+    A line and all that stays in its process group are killed when the line has ended, its time is over, its output is
+    too long, or the caller is cancelled. The variables `PUNIE_PROJECT_DIR` and `CLAUDE_PROJECT_DIR` name its directory.
+    """
+
+    boxes: Boxes | None = None
+
+    async def __call__(self, line: str, cwd: str, given: str, limit_s: float, box: Box) -> LineEnd:
+        """The end of the line. Raises `ToolFailedError` where it could not be started or was killed."""
+        process, popen, scratch = await anyio.to_thread.run_sync(self._start, line, cwd, box)
+        out, is_late = bytearray(), True
+        code: int | None = None
+        try:
+            with anyio.move_on_after(limit_s):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(process.keep_stderr)
+                    tasks.start_soon(_tell, process, popen, ("\n" if box is not Box.NONE else "") + given)
+                    tasks.start_soon(_hear, process, out)
+                    await process.wait()
+                    is_late = False
+                    process.kill_group()
+                    tasks.cancel_scope.deadline = anyio.current_time() + DRAIN_S
+        finally:
+            with anyio.CancelScope(shield=True):
+                process.kill_group()
+                await process.ended_within(KILL_GRACE_S)
+                code = await anyio.to_thread.run_sync(_freed, process, scratch)
+        if len(out) > OUTPUT_LIMIT_BYTES:
+            raise ToolFailedError(f"It printed more than {OUTPUT_LIMIT_BYTES} bytes and was killed.")
+        if is_late:
+            raise ToolFailedError(f"It still ran after {limit_s:g} s and was killed.")
+        return LineEnd(code, out.decode("utf-8", "replace"), process.stderr)
+
+    def _start(self, line: str, cwd: str, box: Box) -> tuple[PipedProcess, Popen[bytes], str | None]:
+        if sys.platform == "win32":
+            raise UnsupportedHereError("Punie runs no hooks on this operating system yet.")
+        if box is not Box.NONE and self.boxes is None:
+            raise ToolFailedError("The settings want a box around it (hooks.box), and permissions.sandbox is none.")
+        shell = shutil.which("bash") or "/bin/sh"
+        gate = ("/bin/sh", "-c", _GATE, "sh") if box is not Box.NONE else ()
+        program, *words = (*gate, shell, "-c", line)
+        command = Command(program, tuple(words), cwd, line, confinement=Confinement(box))
+        confined = Confined(command) if self.boxes is None else self.boxes.confine(command)
+        places = {"PUNIE_PROJECT_DIR": cwd, "CLAUDE_PROJECT_DIR": cwd}
+        environment = {**child_environment(os.environ), **places}
+        argv, held = (confined.command.program, *confined.command.args), confined.box
+        try:
+            if held is None:
+                popen = start_piped(argv, cwd, environment)
+            else:
+                popen = inside(held, lambda: start_piped(argv, cwd, {**environment, **dict(held.environment)}))
+        except (OSError, ValueError, UnheldError) as error:
+            remove_folder(confined.scratch)
+            raise ToolFailedError(f"It could not be started: {error}.") from None
+        return PipedProcess(popen), popen, confined.scratch
+
+
+async def _tell(process: PipedProcess, popen: Popen[bytes], given: str) -> None:
+    with suppress(OSError):  # it reads no input
+        await process.write(given.encode())
+    if popen.stdin is not None:
+        popen.stdin.close()
+
+
+async def _hear(process: PipedProcess, out: bytearray) -> None:
+    while chunk := await process.read():
+        out += chunk
+        if len(out) > OUTPUT_LIMIT_BYTES:
+            process.kill_group()
+            return
+
+
+def _freed(process: PipedProcess, scratch: str | None) -> int | None:
+    code = process.free()
+    remove_folder(scratch)
+    return code

@@ -1,0 +1,136 @@
+"""Hooks as a file defines them: which command runs on which event, and for which tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from attrs import frozen
+
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import array_in, json_type, object_in
+
+TIMEOUT_S = 60.0
+LONGEST_TIMEOUT_S = 600.0
+MOST_HOOKS = 200
+
+
+class HookEvent(StrEnum):
+    """The events that run hooks, by the names of that form."""
+
+    SESSION_START = "SessionStart"
+    USER_PROMPT_SUBMIT = "UserPromptSubmit"
+    PRE_TOOL_USE = "PreToolUse"
+    POST_TOOL_USE = "PostToolUse"
+    STOP = "Stop"
+    SESSION_END = "SessionEnd"
+
+
+_MATCHED = frozenset({
+    HookEvent.SESSION_START, HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.SESSION_END
+})  # fmt: skip
+"""Events of which a matcher chooses some."""
+
+_NAMES = re.compile(r"[A-Za-z0-9_ ,|-]*")
+_KNOWN_KEYS = frozenset({"type", "command", "timeout", "statusMessage", "shell", "once", "async"})
+
+
+@frozen
+class Hook:
+    """One command of a hooks file; lives as long as the session. `origin` is the absolute path of the file."""
+
+    event: HookEvent
+    matcher: str
+    command: str
+    timeout_s: float = TIMEOUT_S
+    origin: str = ""
+
+    def matched(self, names: Sequence[str]) -> str | None:
+        """The first of the names that the matcher is about; None where there is none.
+
+        A matcher of plain names is a list of whole names; any other is a pattern that is searched for.
+        """
+        if self.event not in _MATCHED or self.matcher in {"", "*"}:
+            return names[0]
+        if _NAMES.fullmatch(self.matcher):
+            wanted = {name.strip() for name in re.split("[|,]", self.matcher)}
+            return next((name for name in names if name in wanted), None)
+        return next((name for name in names if re.search(self.matcher, name)), None)
+
+
+@frozen
+class HooksFile:
+    """The hooks of one file, and in words what of it is not used."""
+
+    hooks: tuple[Hook, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def hooks_of(parsed: object, origin: str) -> HooksFile:
+    """The hooks in a file's JSON. What cannot be used is left out and named; nothing is raised."""
+    problems: list[str] = []
+    whole = object_in(parsed)
+    if json_type(parsed) != "an object":
+        return HooksFile(problems=(f"it must hold an object, not {json_type(parsed)}",))
+    if whole.get("disableAllHooks") is True:
+        return HooksFile()
+    table = whole.get("hooks", whole)
+    if json_type(table) != "an object":
+        return HooksFile(problems=(f'"hooks" must be an object, not {json_type(table)}',))
+    found: list[Hook] = []
+    for name, groups in object_in(table).items():
+        event = next((event for event in HookEvent if event == name), None)
+        if event is None:
+            problems.append(f"{one_line(name, 60)} is no event that runs hooks here")
+            continue
+        found += _of_event(event, groups, origin, problems)
+    if len(found) > MOST_HOOKS:
+        problems.append(f"it has more than {MOST_HOOKS} hooks: those behind are not used")
+    return HooksFile(tuple(found[:MOST_HOOKS]), tuple(problems))
+
+
+def _of_event(event: HookEvent, groups: object, origin: str, problems: list[str]) -> Iterator[Hook]:
+    if json_type(groups) != "an array":
+        problems.append(f"{event}: expected a list, got {json_type(groups)}")
+    for group in array_in(groups):
+        one, matcher = object_in(group), object_in(group).get("matcher", "")
+        trouble = "has no list of hooks" if json_type(one.get("hooks", 0)) != "an array" else _wrong(matcher)
+        if trouble or not isinstance(matcher, str):
+            problems.append(f"{event}: a group {trouble}")
+            continue
+        for entry in array_in(one.get("hooks")):
+            given = object_in(entry)
+            command, timeout = given.get("command"), given.get("timeout", TIMEOUT_S)
+            problem = _unusable(given)
+            if problem or not isinstance(command, str) or not isinstance(timeout, (int, float)):
+                problems.append(f"{event}: a hook {problem}")
+                continue
+            yield Hook(event, matcher, command, min(float(timeout), LONGEST_TIMEOUT_S), origin)
+
+
+def _wrong(matcher: object) -> str:
+    """The fault of a matcher, in words; empty where nothing is."""
+    if not isinstance(matcher, str):
+        return f"has a matcher that is {json_type(matcher)}"
+    try:
+        re.compile("" if matcher == "*" else matcher)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"has the matcher {one_line(matcher, 60)}, which is no pattern ({error})"
+    return ""
+
+
+def _unusable(given: Mapping[str, object]) -> str:
+    """The reason for which an entry is not used, in words; empty where it is used."""
+    kind, command, timeout = given.get("type", "command"), given.get("command"), given.get("timeout", TIMEOUT_S)
+    if kind != "command":
+        return f"of the type {one_line(str(kind), 30)} is not used: only commands are run"
+    if not isinstance(command, str) or not command.strip() or "\0" in command:
+        return "has no command"
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        return f"has a timeout that is no number of seconds: {one_line(command, 60)}"
+    unknown = sorted(set(given) - _KNOWN_KEYS)
+    if unknown or given.get("shell", "bash") != "bash":
+        why = ", ".join(one_line(name, 30) for name in unknown) or "another shell"
+        return f"is not used, since {why} is not supported: {one_line(command, 60)}"
+    return ""

@@ -1,0 +1,185 @@
+"""The hooks of a session: run on its events, recorded, and their answers as one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+import anyio
+from attrs import define, field, frozen
+
+from punie.application.hooks.answer import HookAnswer, answer_of, joined
+from punie.application.hooks.hook import Hook, HookEvent
+from punie.application.hooks.named import inputs_of, names_of, response_of
+from punie.application.tools.session_tool import CallContext
+from punie.domain.errors import ToldToModel
+from punie.domain.permission.audit import DecisionRecord
+from punie.domain.permission.grants import text_digest
+from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
+from punie.domain.session.events import HookEnding, HookRan
+from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.values.display import one_line
+from punie.domain.values.json_value import JsonObject, object_in
+from punie.domain.values.terminal import Box, LineEnd
+from punie.ports.engine import EventSink
+from punie.ports.machine import Clock
+
+AT_ONCE = 4
+END_LIMIT_S = 1.5
+"""How long hooks may hold up the end of a session."""
+
+RULE = "rule:hook"
+"""The rule of a decision that a hook made."""
+
+_MODES = {Mode.READ_ONLY: "plan", Mode.ASK: "default", Mode.ACCEPT_EDITS: "acceptEdits", Mode.AUTO: "auto"}
+
+
+class RunLine(Protocol):
+    """Runs a shell line of the user's, with a text on its input. Raises `ToldToModel` where it fails."""
+
+    def __call__(self, line: str, cwd: str, given: str, limit_s: float, box: Box) -> Awaitable[LineEnd]: ...
+
+
+@frozen
+class HookSurroundings:
+    """The surroundings of hooks, which are those of their session; lives as long as the session.
+
+    `record` adds a row to the audit trail, `warn` tells the person. `resumed` says that the session is an earlier one.
+    """
+
+    session_id: str
+    cwd: str
+    run: RunLine
+    events: EventSink
+    clock: Clock
+    record: Callable[[DecisionRecord], None]
+    warn: Callable[[str, str], None]
+    mode: Callable[[], Mode]
+    box: Box = Box.NONE
+    resumed: bool = False
+
+
+def _no_turn(_reason: str) -> None:
+    return None
+
+
+@define
+class SessionHooks:
+    """Runs the hooks of one session; lives as long as the session. A hook that fails breaks nothing and is said once.
+
+    `halt` ends the turn that runs.
+    """
+
+    hooks: tuple[Hook, ...]
+    around: HookSurroundings
+    halt: Callable[[str], None] = _no_turn
+    _greeted: bool = field(default=False, init=False)
+    _failed: set[Hook] = field(factory=set[Hook], init=False)
+
+    async def before(self, tool: ToolDescriptor, arguments: JsonObject, context: CallContext) -> HookAnswer:
+        """The answer on a call that has neither been decided on nor prepared."""
+        names = names_of(tool)
+        if not self._matching(HookEvent.PRE_TOOL_USE, names):
+            return HookAnswer()
+        given = [{"tool_input": one} for one in inputs_of(tool, arguments, context)]
+        return await self._run(HookEvent.PRE_TOOL_USE, names, given, context.call_id)
+
+    def look_after(self, tool: ToolDescriptor) -> bool:
+        """Whether a hook runs after a call of that tool."""
+        return bool(self._matching(HookEvent.POST_TOOL_USE, names_of(tool)))
+
+    async def after(
+        self, tool: ToolDescriptor, arguments: JsonObject, context: CallContext, result: ToolResult
+    ) -> HookAnswer:
+        """The answer on the result of a call that did its work."""
+        inputs = inputs_of(tool, arguments, context)
+        given = [{"tool_input": one, "tool_response": response_of(result, one)} for one in inputs]
+        return await self._run(HookEvent.POST_TOOL_USE, names_of(tool), given, context.call_id)
+
+    async def prompted(self, prompt: str) -> HookAnswer:
+        """The answer on a prompt; the first one of this process begins the session for the hooks."""
+        begun = HookAnswer()
+        if not self._greeted:
+            self._greeted = True
+            source = "resume" if self.around.resumed else "startup"
+            begun = await self._run(HookEvent.SESSION_START, (source,), [{"source": source}])
+        return joined((begun, await self._run(HookEvent.USER_PROMPT_SUBMIT, ("",), [{"prompt": prompt}])))
+
+    async def stopping(self, *, again: bool) -> str:
+        """The work that hooks ask for before the turn ends; empty where it may end."""
+        answer = await self._run(HookEvent.STOP, ("",), [{"stop_hook_active": again}])
+        return "" if answer.halts else answer.blocked
+
+    async def ended(self) -> None:
+        """Run the hooks on the end of the session, in bounded time."""
+        if self._greeted:
+            with anyio.move_on_after(END_LIMIT_S, shield=True):
+                await self._run(HookEvent.SESSION_END, ("other",), [{"reason": "other"}])
+
+    def _matching(self, event: HookEvent, names: Sequence[str]) -> list[tuple[Hook, str]]:
+        mine = ((hook, hook.matched(names)) for hook in self.hooks if hook.event is event)
+        return list(dict.fromkeys((hook, name) for hook, name in mine if name is not None))
+
+    async def _run(
+        self, event: HookEvent, names: Sequence[str], given: Sequence[Mapping[str, object]], call_id: str = ""
+    ) -> HookAnswer:
+        """Run what matches, side by side, once for each input; the answers as one."""
+        wanted = [(hook, name, one) for hook, name in self._matching(event, names) for one in given]
+        answers: dict[int, HookAnswer] = {}
+        places = anyio.Semaphore(AT_ONCE)
+
+        async def one(number: int) -> None:
+            hook, name, about = wanted[number]
+            told = {**about, "tool_name": name} if "tool_input" in about else about
+            async with places:
+                answers[number] = await self._one(hook, told, call_id)
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(len(wanted)):
+                tasks.start_soon(one, number)
+        answer = joined(answers[number] for number in range(len(wanted)))
+        if answer.halts:
+            self.halt(answer.halts)
+        return answer
+
+    async def _one(self, hook: Hook, told: Mapping[str, object], call_id: str) -> HookAnswer:
+        around = self.around
+        given = json.dumps({
+            "session_id": around.session_id, "transcript_path": "", "cwd": around.cwd,
+            "permission_mode": _MODES[around.mode()], "hook_event_name": hook.event.value, "tool_use_id": call_id,
+            **told,
+        })  # fmt: skip
+        began_s = around.clock.monotonic_s()
+        try:
+            end = await around.run(hook.command, around.cwd, given, hook.timeout_s, around.box)
+            answer = answer_of(hook.event, end, object_in(told.get("tool_input")))
+        except ToldToModel as error:
+            answer = HookAnswer(trouble=str(error))
+        await self._tell(hook, answer, given, call_id, around.clock.monotonic_s() - began_s)
+        return answer
+
+    async def _tell(self, hook: Hook, answer: HookAnswer, given: str, call_id: str, elapsed_s: float) -> None:
+        """Put a hook that ran into the audit trail and the log, and tell the person of what went wrong."""
+        around, shown = self.around, one_line(hook.command, 200)
+        if answer.trouble and hook not in self._failed:
+            self._failed.add(hook)
+            around.warn(f"A hook failed: {hook.event} {shown}", f"{answer.trouble} ({hook.origin})")
+        if answer.message:
+            around.warn(f"A hook says: {answer.message}", shown)
+        refused = answer.blocked or answer.halts
+        ending = (
+            HookEnding.FAILED if answer.trouble
+            else HookEnding.BLOCKED if refused
+            else HookEnding.ASKED if answer.asks
+            else HookEnding.DONE
+        )  # fmt: skip
+        reason = one_line(answer.trouble or refused or answer.asks or "it ran", 300)
+        around.record(DecisionRecord(
+            at=around.clock.epoch_s(), session_id=around.session_id, call_id=call_id, tool=f"hook:{hook.event}",
+            source="hook", mode=around.mode().value, verdict=Verdict.DENY if refused else Verdict.ALLOW, rule=RULE,
+            reason=reason, answered_by=AnsweredBy.POLICY, arguments_digest=text_digest(given),
+            definition=text_digest(hook.command), title=shown,
+        ))  # fmt: skip
+        told = answer.blocked if hook.event is HookEvent.STOP and not answer.halts else ""
+        await around.events.emit(HookRan(hook.event.value, shown, ending, elapsed_s, call_id, reason, told))

@@ -1,0 +1,69 @@
+"""The files of hooks: the user's, and the project's once its content is trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import field, frozen
+
+from punie.adapters.local.program_files import ProgramFiles
+from punie.application.hooks.hook import Hook, HooksFile, hooks_of
+from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, hooks_files
+from punie.bootstrap.settings.sources import Trusted
+from punie.domain.values.jsonc import parse_jsonc
+
+UNTRUSTED = "its hooks are not run until you trust them: punie permissions trust"
+
+
+@frozen
+class FoundHooks:
+    """One file of hooks. `scripts` are the files of the project that its hooks name, with their digests.
+
+    `digest` is what trust in the file is about: its own bytes and those of the scripts.
+    """
+
+    path: str
+    read: HooksFile = field(factory=HooksFile)
+    scripts: Mapping[str, str] = field(factory=dict[str, str])
+    digest: str = ""
+
+
+def found_hooks(path: Path, cwd: str) -> FoundHooks | None:
+    """The hooks in that file, for a session in the absolute directory `cwd`; None where there is no such file."""
+    try:
+        data = bytes_of(path)
+        small = len(data) <= MAX_FILE_BYTES
+        large = HooksFile(problems=(f"it is larger than {MAX_FILE_BYTES} bytes",))
+        read = hooks_of(parse_jsonc(data.decode("utf-8")), str(path)) if small else large
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        return FoundHooks(str(path), HooksFile(problems=(f"it cannot be read ({error})",)))
+    scripts: dict[str, str] = {}
+    for hook in read.hooks:
+        scripts |= ProgramFiles(cwd).digests(_words(hook, cwd), {})
+    whole = "\n".join((hashlib.sha256(data).hexdigest(), *(f"{scripts[name]} {name!r}" for name in sorted(scripts))))
+    return FoundHooks(str(path), read, scripts, hashlib.sha256(whole.encode()).hexdigest())
+
+
+def _words(hook: Hook, cwd: str) -> list[str]:
+    line = hook.command
+    for name in ("CLAUDE_PROJECT_DIR", "PUNIE_PROJECT_DIR"):
+        line = line.replace(f"${{{name}}}", cwd).replace(f"${name}", cwd)
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
+
+
+def configured_hooks(environ: Mapping[str, str], cwd: str, trusted: Trusted) -> tuple[FoundHooks, ...]:
+    """The user's hooks and the project's; those of a file that is not trusted are left out, and that is a problem."""
+    users, projects = hooks_files(environ, cwd)
+    found = [] if (mine := found_hooks(users, cwd)) is None else [mine]
+    theirs = None if projects == users else found_hooks(projects, cwd)
+    if theirs is not None and theirs.read.hooks and not trusted(theirs.path, theirs.digest):
+        theirs = FoundHooks(theirs.path, HooksFile(problems=(UNTRUSTED, *theirs.read.problems)))
+    return tuple(found if theirs is None else (*found, theirs))
