@@ -156,7 +156,8 @@ class TurnDesk(ToolDoor):
 
     async def call(self, call: ToolCall) -> ToolResult:
         result = await self._call(call, None)
-        await anyio.lowlevel.checkpoint_if_cancelled()  # a hook may have ended the turn
+        if self.desk.hooks is not None:
+            await anyio.lowlevel.checkpoint()  # a hook may have ended the turn
         return result
 
     async def _call(self, call: ToolCall, composition: Composition | None) -> ToolResult:
