@@ -125,6 +125,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("dulwich", {"bootstrap/planted.py": "import dulwich\n"}, ("dulwich",)),
     ("platformdirs", {"adapters/planted.py": "import platformdirs\n"}, ("platformdirs",)),
     ("snowballstemmer", {"adapters/planted.py": "def late():\n    import snowballstemmer\n"}, ("snowballstemmer",)),
+    ("justhtml", {"adapters/planted.py": "def late():\n    import justhtml\n"}, ("justhtml",)),
     ("cattrs", {"bootstrap/planted.py": "def late():\n    import cattrs.gen\n"}, ("cattrs",)),
     ("apsw", {"bootstrap/planted.py": "def late():\n    import apsw\n"}, ("apsw",)),
     ("psycopg", {"adapters/storage/planted.py": "def late():\n    import psycopg.rows\n"}, ("psycopg",)),

@@ -41,7 +41,7 @@ FOR_CALLS = {
     "jsonschema_rs", "dulwich", "tree_sitter", "tree_sitter_bash", "tree_sitter_c",
     "tree_sitter_python", "punie.adapters.checks.reports",
     "punie_scripted.engine", "psycopg", "simpleeval", "punie.application.pipelines.reading",
-    "jinja2", "opentelemetry.sdk", "snowballstemmer",
+    "jinja2", "opentelemetry.sdk", "snowballstemmer", "justhtml", "punie.adapters.web.pages",
 }  # fmt: skip
 """What is loaded by the first call that needs it (or, the validator, by a catalogue): idle sessions go without."""
 

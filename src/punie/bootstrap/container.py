@@ -61,7 +61,7 @@ class SessionContainer(containers.DeclarativeContainer):
     registry = providers.Singleton(parts.registry, setup, peer, local)
     skills = providers.Singleton(parts.skills, setup)
     plug_ins = providers.Singleton(parts.plug_in_tools, setup, validator, others)
-    further = providers.Singleton(parts.further_tools, peer, recorder, skills, plug_ins, servers)
+    further = providers.Singleton(parts.further_tools, setup, peer, recorder, skills, plug_ins, servers)
     composed = providers.Singleton(parts.composed, setup)
     toolbox = providers.Singleton(Toolbox, discover, assemble, registry, further, composed)
     offered = providers.Singleton(parts.offered, setup, toolbox, servers)

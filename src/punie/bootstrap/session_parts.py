@@ -6,6 +6,7 @@ No function here waits or opens anything. Parts that most sessions do without ar
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,21 +55,24 @@ from punie.bootstrap.settings.keys import (
     MODEL,
     STORED_OPTION,
     TWINS,
+    WEB,
 )
 from punie.bootstrap.settings.values import StoredOption
 from punie.bootstrap.tool_profiles import other_parties
 from punie.bootstrap.word_stems import stem
-from punie.domain.model.provider import DIRECT
+from punie.domain.model.provider import DIRECT, OF_FILES
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.display import one_line
 from punie.domain.values.terminal import Box
+from punie.domain.values.web import Page
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
 
 if TYPE_CHECKING:
     from punie.adapters.local.programs.boxes import Boxes
     from punie.adapters.mcp.servers import McpServers
+    from punie.adapters.web.pages import WebPages
     from punie.application.hooks.session_hooks import SessionHooks
     from punie.application.servers.registry import ServerRegistry
 
@@ -183,12 +187,36 @@ def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator, others:
     return PlugInTools(setup.id, setup.spec.cwd, setup.plug_ins.providers, validator, setup.log, others)
 
 
+def web_tools(setup: SessionSetup) -> tuple[SessionTool, ...]:
+    """The tool that reads pages of the web, where a provider's model is to use it or the settings say so."""
+    model, wanted = setup.settings[MODEL] or DIRECT, setup.settings[WEB]
+    if not (wanted or (wanted is None and model != DIRECT and not model.startswith(OF_FILES))):
+        return ()
+    from punie.application.tools.web.fetch_page import FetchPage
+
+    @cache
+    def pages() -> WebPages:
+        from punie.adapters.web.pages import WebPages  # the libraries are read at the first page
+
+        return WebPages()
+
+    async def fetch(url: str) -> Page:
+        return await pages().fetch(url)
+
+    return (FetchPage(fetch),)
+
+
 def further_tools(
-    peer: Peer, recorder: SessionRecorder, skills: LocalSkills, plug_ins: PlugInTools, servers: Elsewhere
+    setup: SessionSetup,
+    peer: Peer,
+    recorder: SessionRecorder,
+    skills: LocalSkills,
+    plug_ins: PlugInTools,
+    servers: Elsewhere,
 ) -> ListMore:
     """Lists the tools beside those of the plan: those about the conversation, of plug-ins and of MCP servers."""
     asking = () if peer.elicitor is None else (AskUser(peer.elicitor),)
-    own: tuple[SessionTool, ...] = (UpdatePlan(recorder), *asking)
+    own: tuple[SessionTool, ...] = (UpdatePlan(recorder), *asking, *web_tools(setup))
 
     async def further() -> tuple[SessionTool, ...]:
         loading = (LoadSkill(skills),) if await skills.skills() else ()

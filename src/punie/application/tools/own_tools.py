@@ -36,6 +36,7 @@ from punie.application.tools.terminals.kill_terminal import KillTerminal
 from punie.application.tools.terminals.release_terminal import ReleaseTerminal
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
+from punie.application.tools.web.fetch_page import FetchPage
 from punie.domain.tools.catalog import OwnTool, Serving
 from punie.domain.tools.foreign_roles import with_roles
 from punie.domain.tools.roles import Column, Role
@@ -70,6 +71,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     CallTool,
     SwitchMode,
     RunCode,
+    FetchPage,
 )
 """Every tool of ours, in the order in which they are offered."""
 

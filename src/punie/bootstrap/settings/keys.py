@@ -190,6 +190,11 @@ CODE_MODE = Key(
     "whether the model is offered `run_code`: short programs over the tools (needs `punie[code]`)",
     MAY_SAY_NO, page="pipelines.md#code-mode",
 )
+WEB = Key(
+    "tools.web", Kind("`true` or `false`", parse_yes), None,
+    "whether the model is offered `fetch_page`, which reads a page of the web and asks by host",
+    MAY_SAY_NO, by_default="`true` with a model of a provider", page="web.md",
+)
 TIME_S = Key(
     "limits.time_s", NUMBER, _CALL.time_s,
     "seconds that a call's effect may take; the person's thinking is not counted. A tool that declares an expected "

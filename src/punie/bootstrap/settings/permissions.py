@@ -7,6 +7,7 @@ number and key: a rule without effect would allow what its writer believes to be
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -28,7 +29,9 @@ MAX_RULES = 1_000
 RUNS_COMMANDS = "run_command"
 """The tool that a rule about commands is for, by its name in the settings."""
 
-_KEYS = frozenset({"decision", "tool", "command", "path", "server", "mode", "reason", "match", "not_match", "box"})
+_KEYS = frozenset(
+    {"decision", "tool", "command", "path", "server", "host", "mode", "reason", "match", "not_match", "box"}
+)
 
 
 @frozen
@@ -135,6 +138,8 @@ def _checked(rule: Rule, home: str) -> Rule:
     wide = too_wide(rule)
     if wide is not None:
         raise ValueError(f"command: {wide}")
+    if rule.host is not None and (rule.command is not None or rule.path is not None):
+        raise ValueError("host: a rule about hosts is about no command and no path")
     if rule.command is not None and rule.server is not None:
         raise ValueError("server: a rule about commands is not about an MCP server")
     if rule.command is not None and not fnmatchcase(RUNS_COMMANDS, rule.tool):
@@ -211,6 +216,13 @@ def _path(value: object, home: str) -> str:
     return f"{text}**" if text.endswith("/") else text
 
 
+def _host(value: object) -> str:
+    text = _text(value).lower()
+    if not re.fullmatch(r"(\[[0-9a-f:]+\]|[a-z0-9._*-]+)(:[0-9*]+)?", text):
+        raise ValueError(f"{text!r} cannot be a host: expected docs.example.org, *.example.org or 127.0.0.1:8000")
+    return text
+
+
 def _modes(value: object) -> frozenset[Mode]:
     given: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else [value]
     modes = frozenset(parse_mode(mode) for mode in given)
@@ -231,6 +243,7 @@ _PARSERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "command": ("command", _words),
     "path": ("path", _text),
     "server": ("server", _text),
+    "host": ("host", _host),
     "mode": ("modes", _modes),
     "reason": ("reason", _text),
     "box": ("boxed", _boxed),

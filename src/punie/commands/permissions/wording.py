@@ -86,6 +86,8 @@ def rule_words(rule: Rule) -> str:
         said.append(f"at {rule.path}")
     if rule.server is not None:
         said.append(f"of the server {rule.server}")
+    if rule.host is not None:
+        said.append(f"to {rule.host}")
     if rule.modes:
         said.append(f"in the modes {', '.join(sorted(mode.value for mode in rule.modes))}")
     if not rule.boxed:

@@ -190,10 +190,11 @@ def _narrowed(scope: GrantScope | None, voices: set[str]) -> GrantScope | None:
 def _options(scope: GrantScope | None) -> tuple[PermissionOption, ...]:
     if scope is None:
         return ALLOW_ONCE, REJECT
+    session = evolve(ALLOW_SESSION, name=scope.option)
     if scope.stored is None:
-        return ALLOW_ONCE, ALLOW_SESSION, REJECT
+        return ALLOW_ONCE, session, REJECT
     always = PermissionOption(ALLOW_STORED_ID, f"Always allow: {scope.stored.words}", OptionKind.ALLOW_ALWAYS)
-    return ALLOW_ONCE, ALLOW_SESSION, always, REJECT
+    return ALLOW_ONCE, session, always, REJECT
 
 
 def would_store(scope: GrantScope | None) -> str:

@@ -15,6 +15,7 @@ from typing import Self
 
 from attrs import evolve, field, frozen
 
+from punie.domain.permission.addresses import places_of
 from punie.domain.permission.decisions import Facts
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
@@ -86,7 +87,7 @@ class GrantScope:
     """The scope of "for this session"; `stored` is the scope of "always", None where that is not offered.
 
     `words` describe the scope, whole and as it is stored; `directory` is the one in which it holds; `runs` says that
-    the tool runs commands.
+    the tool runs commands. `option` names the button.
     """
 
     tool: str
@@ -95,6 +96,7 @@ class GrantScope:
     directory: str = field(default="", eq=False)
     stored: GrantScope | None = field(default=None, eq=False)
     runs: bool = field(default=False, eq=False)
+    option: str = field(default="Allow for this session", eq=False)
 
 
 @frozen
@@ -184,7 +186,13 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
         return _scope(tool, about, sorted(roots), words, cwd)
     if Role.COMMAND in tool.roles:
         return _command_scope(tool, about, arguments, facts, cwd)
-    return None
+    places = places_of(tool, arguments)
+    if not places or not all(places):
+        return None
+    hosts = " and ".join(places)
+    words = f"{tool.name} of any page at {hosts}"
+    key = digest(["session", about, list(places)])
+    return GrantScope(tool.name, key, words, cwd, option=f"Allow {hosts} for this session")
 
 
 def _others_scope(tool: ToolDescriptor, about: list[str], arguments: JsonObject, facts: Facts, cwd: str) -> GrantScope:

@@ -14,6 +14,7 @@ from functools import cached_property
 
 from attrs import evolve, frozen
 
+from punie.domain.permission.addresses import address_finding, meets
 from punie.domain.permission.command_policy import LinePolicy, said
 from punie.domain.permission.decisions import (
     Decision,
@@ -49,7 +50,11 @@ QUARANTINE_RULE = "built-in:quarantine"
 HARMLESS_KINDS = frozenset({ToolKind.READ, ToolKind.SEARCH, ToolKind.THINK})
 _EDITS = frozenset({ToolKind.EDIT, ToolKind.DELETE, ToolKind.MOVE})
 
-_EFFECTS = {ToolKind.EDIT: "changes a file", ToolKind.EXECUTE: "runs a program or writes to the repository"}
+_EFFECTS = {
+    ToolKind.EDIT: "changes a file",
+    ToolKind.EXECUTE: "runs a program or writes to the repository",
+    ToolKind.FETCH: "sends a request over the network",
+}
 _ANSWERABLE = frozenset({ToolSource.IDE, ToolSource.PLUG_IN})
 """Sources that are believed about tools that only read: the user's own IDE, and packages that the user installed."""
 
@@ -60,7 +65,8 @@ def decide(request: PermissionRequest, policy: Policy, facts: Facts) -> Decision
     # A tool that requires permission is allowed by rules that name it alone, and by no mode.
     rules = tuple(
         rule for rule in policy.rules
-        if rule.concerns(tool, mode) and not (rule.allows and tool.requires_permission and not rule.names_tool)
+        if rule.concerns(tool, mode) and meets(rule, tool, request.arguments)
+        and not (rule.allows and tool.requires_permission and not rule.names_tool)
     )  # fmt: skip
     call = _Call(tool, request.arguments, policy, rules, facts)
     is_command = facts.command is not None or tool.roles.runs(request.arguments)
@@ -101,7 +107,8 @@ class _Call:
         for where, changes, _ in uses:
             if changes and own_file(where.path, self.policy):
                 return Finding(Verdict.DENY, OWN_FILES_RULE, f"{where.path} belongs to Punie's own settings and state")
-        return private_finding((*(where.path for where, _, _ in uses), *self.asked), self.policy)
+        private = private_finding((*(where.path for where, _, _ in uses), *self.asked), self.policy)
+        return private or address_finding(self.tool, self.arguments, self.rules)
 
     def _uses(self) -> Iterator[tuple[Location, bool, bool]]:
         """The places of the call, whether each is changed, and whether it has to be inside."""
@@ -277,9 +284,9 @@ def _reason(tool: ToolDescriptor, column: Column, verdict: Verdict, mode: Mode) 
 
 
 def _does(tool: ToolDescriptor, column: Column) -> str:
-    if tool.requires_permission:
-        return f"{tool.name} says that it requires permission"
     built_in = tool.source is ToolSource.BUILT_IN
+    if tool.requires_permission and not built_in:
+        return f"{tool.name} says that it requires permission"
     if tool.source is ToolSource.PIPELINE:
         return f"{tool.name} only makes calls that are decided one by one"
     if column is Column.READ and built_in:

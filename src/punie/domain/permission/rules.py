@@ -75,9 +75,10 @@ _STARTERS = {"uv": "run", "poetry": "run", "pdm": "run", "hatch": "run", "npm": 
 class Rule:
     """One rule. `tool` is a glob over the qualified name; `command` an argv prefix, each place a choice of words.
 
-    `path` is a pattern as in `values.paths`, `server` a glob over MCP servers' names, `modes` are those in which the
-    rule holds (empty: all). `origin` is the file or flag that it comes from, `id` its name in a
-    decision. A command that a rule allows runs in a box unless the rule's `boxed` is false.
+    `path` is a pattern as in `values.paths`, `server` a glob over MCP servers' names, `host` one over hosts, with
+    `:PORT` for ports but 80 and 443, `modes` are those in which the rule holds (empty: all). `origin` is the file or
+    flag that it comes from, `id` its name in a decision. A command that a rule allows runs in a box unless the rule's
+    `boxed` is false.
     """
 
     decision: Verdict
@@ -90,6 +91,7 @@ class Rule:
     origin: str = ""
     id: str = ""
     boxed: bool = True
+    host: str | None = None
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -102,6 +104,7 @@ class Rule:
             self.tool,
             self.path or "",
             self.server or "",
+            self.host or "",
             self.reason,
             str(self.boxed),
             *modes,

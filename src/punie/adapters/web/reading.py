@@ -1,0 +1,96 @@
+"""The readable text of a page: its main part as Markdown, without menus, scripts and forms (justhtml)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from punie.domain.values.display import display_safe, one_line
+
+TEXT_BYTES: Final = 2_000_000
+HTML_BYTES: Final = 1_000_000
+"""Bytes of a page that are read: parsing HTML that is made to be slow takes seconds for each megabyte."""
+
+DEPTH: Final = 100
+"""Elements in one another that are read; the text of deeper ones is left out, since indents grow with the depth."""
+
+_HTML = re.compile(r"text/html|application/xhtml\+xml")
+_TEXT = re.compile(r"text/|application/([a-z0-9.+-]+\+)?(json|xml|javascript|yaml|toml|x-ndjson|x-yaml)\b")
+_ASIDE = frozenset({"nav", "header", "footer", "aside", "form", "button"})
+_UNREAD = frozenset({"script", "style", "noscript", "template", "svg", "iframe", "object"})
+_NO_TAG = re.compile(rb"<(?![A-Za-z/!?])")
+"""Signs that begin no tag, on which the library spends a time that grows with their square."""
+
+_WRITTEN = (("<", "&lt;"), (">", "&gt;"), ("&", "&amp;"))
+"""Signs that the library writes as entities in text."""
+
+_GAPS = re.compile(r"\n[ \t]*(?:\n[ \t]*){2,}")
+
+
+def is_readable(kind: str) -> bool:
+    """Whether content of that type is text."""
+    name = kind.strip().lower()
+    return bool(_HTML.match(name) or _TEXT.match(name))
+
+
+def bytes_read(kind: str) -> int:
+    """The number of bytes that are read of content of that type."""
+    return HTML_BYTES if _HTML.match(kind.strip().lower()) else TEXT_BYTES
+
+
+def readable(body: bytes, kind: str, charset: str | None) -> tuple[str, str]:
+    """The title and the text, without control characters and marks that change the direction of writing.
+
+    Blocking: a page of hostile HTML takes seconds.
+    """
+    if _HTML.match(kind.strip().lower()):
+        title, text = _of_html(body, charset)
+    else:
+        title, text = "", _decoded(body, charset)
+    return one_line(display_safe(title), 200), _GAPS.sub("\n\n", display_safe(text)).strip()
+
+
+def _decoded(body: bytes, charset: str | None) -> str:
+    try:
+        return body.decode(charset or "utf-8", "replace")
+    except (LookupError, ValueError):
+        return body.decode("utf-8", "replace")
+
+
+def _of_html(body: bytes, charset: str | None) -> tuple[str, str]:
+    import justhtml
+
+    if b"\0" not in body:
+        body = _NO_TAG.sub(b"&lt;", body)
+    page: Any = justhtml.JustHTML(body, sanitize=False, encoding=charset)
+    found = _first_of_each(page.root)
+    main = found.get("main") or found.get("article")
+    root = main or found.get("body") or page.root
+    _prune(root, _UNREAD if main else _UNREAD | _ASIDE)
+    text: str = root.to_markdown()
+    for sign, written in _WRITTEN:
+        text = text.replace(written, sign)
+    return (found["title"].to_text() if "title" in found else ""), text
+
+
+def _first_of_each(root: Any) -> dict[str, Any]:
+    """The first element of each name, down to `DEPTH`; selectors of the library take ten times as long."""
+    found: dict[str, Any] = {}
+    level: list[Any] = [root]
+    for _ in range(DEPTH):
+        for node in level:
+            found.setdefault(node.name, node)
+        level = [child for node in level for child in (node.children or ())]
+    return found
+
+
+def _prune(root: Any, names: frozenset[str]) -> None:
+    """Take elements of these names out of the tree, and all below `DEPTH`."""
+    level: list[Any] = [root]
+    for depth in range(DEPTH):
+        below: list[Any] = []
+        for node in level:
+            if node.children:
+                node.children[:] = [child for child in node.children if depth + 1 < DEPTH and child.name not in names]
+                below += node.children
+        level = below

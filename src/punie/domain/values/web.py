@@ -1,0 +1,106 @@
+"""Addresses of the web in one spelling, which of them are public, and the text of a page."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import quote, urlsplit
+
+from attrs import frozen
+
+PORTS = {"http": 80, "https": 443}
+ADDRESS_CHARS = 2_000
+_NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_KEPT = "/%:@!$&'()*+,;=~?"
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_TRANSLATED = IPv6Address("64:ff9b::")
+"""The beginning of IPv6 addresses behind which a router puts IPv4 ones (RFC 6052)."""
+
+
+@frozen
+class WebAddress:
+    """An http or https address: `host` in lower case and punycode, IPv6 in brackets; `path` with the query."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def place(self) -> str:
+        """The host, with the port unless that is 80 or 443: what rules and grants are about."""
+        return self.host if self.port in PORTS.values() else f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The whole address in one spelling."""
+        return self.at(self.host)
+
+    def at(self, host: str) -> str:
+        """The same address with another host, such as the IP address that was judged."""
+        return f"{self.scheme}://{host}{'' if self.port == PORTS[self.scheme] else f':{self.port}'}{self.path}"
+
+
+def read_address(text: str) -> WebAddress:
+    """The address in that text, without its fragment. Raises `ValueError` with the reason."""
+    if len(text) > ADDRESS_CHARS or not text.isprintable() or set(" \\") & set(text):
+        raise ValueError(f"an address has no spaces, no backslashes and at most {ADDRESS_CHARS} characters")
+    parts = urlsplit(text)
+    if parts.scheme not in PORTS:
+        raise ValueError("only http and https addresses are read")
+    if "@" in parts.netloc:
+        raise ValueError("it has a user name or a password in it, which are not sent")
+    path = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
+    return WebAddress(parts.scheme, _host(parts.hostname or ""), parts.port or PORTS[parts.scheme], path)
+
+
+def _host(text: str) -> str:
+    if ":" in text:
+        if "%" in text:
+            raise ValueError("it names a network interface")
+        return f"[{IPv6Address(text)}]"
+    name = text.encode("idna").decode().lower().removesuffix(".")
+    if not _NAME.fullmatch(name):
+        raise ValueError("it names no host")
+    return str(IPv4Address(name)) if _NUMBER.fullmatch(name.rpartition(".")[2]) else name
+
+
+def ip_of(host: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that the host is; None for a name. IPv4 addresses in IPv6 ones are unwrapped."""
+    try:
+        found = ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(found, IPv4Address):
+        return found
+    if int(found) >> 32 == int(_TRANSLATED) >> 32:
+        return IPv4Address(int(found) & 0xFFFFFFFF)
+    return found.ipv4_mapped or found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by its letters."""
+    found = ip_of(host)
+    return host == "localhost" or host.endswith(".localhost") if found is None else found.is_loopback
+
+
+def is_public(host: str) -> bool:
+    """Whether an IP address belongs to the public network; false for a name, multicast, and tunnels to IPv4."""
+    found = ip_of(host)
+    if found is None or not found.is_global or found.is_multicast:
+        return False
+    return not (isinstance(found, IPv6Address) and (found.sixtofour or found.teredo))
+
+
+@frozen
+class Page:
+    """The text of a page, or the address that it leads on to, which is not followed.
+
+    `cut`: the page is longer than was read.
+    """
+
+    url: str
+    text: str = ""
+    title: str = ""
+    cut: bool = False
+    leads_to: str = ""
