@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import Any, Final
 
@@ -62,7 +63,7 @@ def _of_html(body: bytes, charset: str | None) -> tuple[str, str]:
 
     if b"\0" not in body:
         body = _NO_TAG.sub(b"&lt;", body)
-    page: Any = justhtml.JustHTML(body, sanitize=False, encoding=charset)
+    page: Any = justhtml.JustHTML(body, sanitize=False, encoding=charset or _utf8(body))
     found = _first_of_each(page.root)
     main = found.get("main") or found.get("article")
     root = main or found.get("body") or page.root
@@ -71,6 +72,15 @@ def _of_html(body: bytes, charset: str | None) -> tuple[str, str]:
     for sign, written in _WRITTEN:
         text = text.replace(written, sign)
     return (found["title"].to_text() if "title" in found else ""), text
+
+
+def _utf8(body: bytes) -> str | None:
+    """UTF-8 where the bytes are that: without any word on the charset the library would take them for Windows-1252."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(body)  # which lets a last character be cut
+    except UnicodeDecodeError:
+        return None
+    return "utf-8"
 
 
 def _first_of_each(root: Any) -> dict[str, Any]:
