@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.raw_client import RawClient, clean_environment, run_cli
+from tests.e2e.raw_client import RawClient, RpcError, clean_environment, run_cli
 from tests.e2e.scripts import Item, call
 from tests.e2e.turns import Card
 
@@ -131,6 +131,28 @@ def looked_over(tmp_path: Path, top: Path) -> None:
     assert not (before / "build/o.o").exists()
 
 
+async def accepted_and_rejected(tmp_path: Path, top: Path, ide: RawClient, session: str) -> None:
+    """A person looks the changes over: at a terminal, by a slash command, and by the client's request."""
+    punie(tmp_path, top, "changes", "accept", "--", HOSTILE, "new")
+    listed = await ide.request("_punie.dev/changes", {"sessionId": session})
+    names = {row["path"].removeprefix(f"{top}/") for row in listed["changes"]} - {"run.sh"}
+    assert names == {"data.bin", "build/o.o"}
+    turn = await ide.prompt(session, "/changes")
+    assert "M data.bin  (command run_command)" in turn.text
+    assert HOSTILE not in turn.text
+    refused = run_cli("changes", "reject", "data.bin", env=clean_environment(tmp_path / "home"), cwd=top)
+    assert (refused.returncode, "process" in refused.stderr) == (1, True), refused.stderr
+    (top / "data.bin").write_bytes(b"mine")
+    with pytest.raises(RpcError, match="Somebody else changed"):
+        await ide.request("_punie.dev/changes", {"sessionId": session, "reject": {"path": "data.bin"}})
+    (top / "data.bin").write_bytes(b"x")
+    reject = {"sessionId": session, "reject": {"path": HOSTILE, "hunks": [1]}, "accept": [], "all": True}
+    done = await ide.request("_punie.dev/changes", reject)
+    assert done["rejected"] == [HOSTILE]
+    assert [row["tool"] for row in done["changes"] if row["path"].endswith(HOSTILE)] == ["write_file", "reject"]
+    assert (top / HOSTILE).read_text() == "mine\n"
+
+
 def failed(card: Card, words: str) -> None:
     assert card.status == "failed", card.text
     assert words in card.text
@@ -184,6 +206,7 @@ async def test_what_an_ide_cannot_write_is_done_on_the_disk(spawn: Spawn, top: P
         turn = await ide.prompt(session, timeout_s=30)
         assert [card.status for card in turn.cards] == ["completed"] * 3, [card.text for card in turn.cards]
         looked_over(tmp_path, top)
+        await accepted_and_rejected(tmp_path, top, ide, session)
         turn = await ide.prompt(session, timeout_s=30)
         assert [card.status for card in turn.cards] == ["completed"] * 4, [card.text for card in turn.cards]
     assert not (top / "new/made.py").exists()

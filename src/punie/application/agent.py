@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
 from punie.application.sessions.stored import StoredSessions
-from punie.application.turns import model_switch
+from punie.application.turns import model_switch, review
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
 from punie.domain.errors import PunieError, SessionBusyError, UnknownSessionError
@@ -30,6 +30,7 @@ from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent, RunningTurn
+from punie.ports.history import ChangedFile
 from punie.ports.people import Peer
 
 SessionScope: TypeAlias = Callable[
@@ -103,6 +104,17 @@ class SessionRequests(ABC):
         registry = self._desk(session_id).registry
         registry.set_enabled(name, enabled=enabled)
         return registry.listed(name)
+
+    async def changes(
+        self, session_id: str, turn: int | None = None, *, everything: bool = False
+    ) -> tuple[ChangedFile, ...]:
+        return await review.changes(self.place(session_id).session, turn, everything=everything)
+
+    async def accept_changes(self, session_id: str, paths: Sequence[str]) -> tuple[str, ...]:
+        return await review.accept_changes(self.place(session_id).session, paths)
+
+    async def reject_changes(self, session_id: str, path: str, hunks: Sequence[int]) -> None:
+        await review.reject_changes(self._idle(session_id).session, path, hunks)
 
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
         return model_switch.switch_model(self._idle(session_id).session, model)

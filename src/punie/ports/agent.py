@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from punie.domain.model.provider import Effort
@@ -14,6 +14,7 @@ from punie.domain.session.turn import TurnReport
 from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
+from punie.ports.history import ChangedFile
 from punie.ports.people import Peer
 
 
@@ -141,6 +142,33 @@ class Agent(Protocol):
         Returns None for a name that no tool has. A tool that the settings disable stays off.
 
         Raises `UnknownSessionError`.
+        """
+        ...
+
+    @abstractmethod
+    async def changes(
+        self, session_id: str, turn: int | None = None, *, everything: bool = False
+    ) -> tuple[ChangedFile, ...]:
+        """The files that the session's turns changed, or the turn of that number; accepted ones with `everything`.
+
+        Raises `UnknownSessionError` and `SessionStoreError`.
+        """
+        ...
+
+    @abstractmethod
+    async def accept_changes(self, session_id: str, paths: Sequence[str]) -> tuple[str, ...]:
+        """Note that a person looked at these files, below the session's directory, or all; returns the changed ones.
+
+        Raises `UnknownSessionError`.
+        """
+        ...
+
+    @abstractmethod
+    async def reject_changes(self, session_id: str, path: str, hunks: Sequence[int]) -> None:
+        """Take the session's changes of a file back, or only the hunks of these numbers, which count from 1.
+
+        Raises `ToolFailedError` where that cannot be, with the difference where somebody else changed the file,
+        `UnknownSessionError`, and `SessionBusyError` while a turn runs.
         """
         ...
 

@@ -101,6 +101,31 @@ class TreeScan:
     complete: bool = True
 
 
+@frozen
+class ChangedFile:
+    """The change of one file by one tool in one turn; `was` and `left` are the keys of its contents in the history.
+
+    `turn` counts from 1, and is 0 where it is not known. `tool` is empty for a person. `added` and `removed` are
+    lines, None where a content is not known, is no text or is too large.
+    """
+
+    turn: int
+    path: str
+    by: ChangedBy
+    tool: str
+    was: str
+    left: str
+    added: int | None = None
+    removed: int | None = None
+
+    @property
+    def change(self) -> str:
+        """`created`, `modified` or `deleted`."""
+        if self.was == ABSENT:
+            return "created"
+        return "deleted" if self.left == ABSENT else "modified"
+
+
 @runtime_checkable
 class FileHistory(Protocol):
     """The changes of one session and the contents around them, bounded in bytes.
@@ -147,4 +172,14 @@ class FileHistory(Protocol):
     @abstractmethod
     async def put(self, path: str, version: FileVersion) -> None:
         """Make the path hold that version, or leave it as it is; `absent` deletes it. Raises `ToolFailedError`."""
+        ...
+
+    @abstractmethod
+    async def accept(self, seen: Mapping[str, str]) -> None:
+        """Keep that a person looked at these paths while they held the contents with these keys. Never raises."""
+        ...
+
+    @abstractmethod
+    async def accepted(self) -> Mapping[str, str]:
+        """The key of the content at which a person looked last, by path, whichever process kept it. Never raises."""
         ...

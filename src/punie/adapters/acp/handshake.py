@@ -23,7 +23,9 @@ AUTH_METHOD = "environment"
 EXTENSION = "punie.dev"
 """The key of Punie's extension below `_meta` (docs/interfaces.md)."""
 
-EXTENSION_PARTS: Mapping[str, int] = {"discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1, "steering": 1}
+EXTENSION_PARTS: Mapping[str, int] = {
+    "discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1, "steering": 1, "changes": 1,
+}  # fmt: skip
 """The parts of the extension and their versions, as both sides name them below `EXTENSION`."""
 
 DISCOVERY_MINOR = 1
@@ -40,6 +42,7 @@ SESSION_REQUESTS = frozenset(
         "session/new", "session/prompt", "session/close", "session/resume", "session/fork", "session/list",
         "session/delete", "session/set_config_option", "_punie.dev/executions", "_punie.dev/cancel_executions",
         "_punie.dev/tools", "_punie.dev/set_tool_enabled", "_session/steering",
+        "_punie.dev/changes",
     }
 )  # fmt: skip
 """Requests about sessions that both versions of ACP have."""

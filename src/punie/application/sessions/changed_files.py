@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from punie.domain.session.log import PromptAccepted
+from punie.domain.values.display import display_exact
+from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import KIND, Content
 from punie.mechanics.line_diff import line_counts
-from punie.ports.history import ABSENT, OTHER, ChangedBy, FileHistory, FileVersion
+from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedFile, FileHistory, FileVersion
 from punie.ports.sessions import SessionStore
 
 FOLDER_KIND = 0o040_000
 PAGE = 500
+_FOLDERS = frozenset({ABSENT, FOLDER})
+_SIGNS: Mapping[str, str] = {"created": "A", "modified": "M", "deleted": "D"}
 COUNTED_BYTES = 2_000_000
 """Lines of larger contents are not counted."""
-
-
-@frozen
-class ChangedFile:
-    """The change of one file by one tool in one turn; `was` and `left` are the keys of its contents in the history.
-
-    `turn` counts from 1, and is 0 where it is not known. `tool` is empty for a person. `added` and `removed` are
-    lines, None where a content is not known, is no text or is too large.
-    """
-
-    turn: int
-    path: str
-    by: ChangedBy
-    tool: str
-    was: str
-    left: str
-    added: int | None = None
-    removed: int | None = None
-
-    @property
-    def change(self) -> str:
-        """`created`, `modified` or `deleted`."""
-        if self.was == ABSENT:
-            return "created"
-        return "deleted" if self.left == ABSENT else "modified"
 
 
 async def turns_of(store: SessionStore, session_id: str) -> tuple[str, ...]:
@@ -52,14 +32,17 @@ async def turns_of(store: SessionStore, session_id: str) -> tuple[str, ...]:
     return tuple(turns)
 
 
-async def changed_files(history: FileHistory, turns: Sequence[str], turn: int | None = None) -> tuple[ChangedFile, ...]:
-    """The changes of all turns, or of the one with that number, in their order.
+async def changed_files(
+    history: FileHistory, turns: Sequence[str], turn: int | None = None, *, everything: bool = True
+) -> tuple[ChangedFile, ...]:
+    """The changes of all turns, or of the one with that number; those that a person accepted only with `everything`.
 
     Consecutive changes of a file by one tool in one turn are one. A change that the session did not make counts as a
     person's: in the turn before whose next change it was seen, or in the last one.
     """
     made: dict[str, list[ChangedFile]] = {}
-    for one in await _steps(history, turns):
+    steps = await _steps(history, turns)
+    for one in steps if everything else _unseen(steps, await history.accepted()):
         rows = made.setdefault(one.path, [])
         last = rows[-1] if rows else None
         if last is not None and (last.turn, last.by, last.tool) == (one.turn, one.by, one.tool):
@@ -91,12 +74,61 @@ def content_of(version: FileVersion) -> Content | None:
     return None if version.data is None else Content(version.mode, version.data)
 
 
+async def accept(history: FileHistory, paths: Sequence[str]) -> tuple[str, ...]:
+    """Keep that a person looked at these files, or at all that the session changed; returns those that were changed.
+
+    A path that is a folder stands for all files in it.
+    """
+    changed = dict.fromkeys(change.path for change in await history.changes())
+    chosen = tuple(path for path in changed if not paths or is_inside(path, tuple(paths)))
+    await history.accept({path: (await history.look(path)).key for path in chosen})
+    return chosen
+
+
+def row_object(row: ChangedFile) -> dict[str, object]:
+    """A change as programs read it."""
+    return {
+        "turn": row.turn, "path": row.path, "change": row.change, "by": row.by, "tool": row.tool,
+        "added": row.added, "removed": row.removed,
+    }  # fmt: skip
+
+
+def rows_text(rows: Sequence[ChangedFile], cwd: str) -> str:
+    """The changes, turn by turn, each on one line, safe to show."""
+    if not rows:
+        return "Nothing was changed, as far as it is known, that was not accepted.\n"
+    lines: list[str] = []
+    for turn, those in groupby(rows, key=lambda row: row.turn):
+        lines.append(f"Turn {turn}" if turn else "Turn not known")
+        lines += [f"  {_row_text(row, cwd)}" for row in those]
+    return "\n".join(lines) + "\n"
+
+
+def _row_text(row: ChangedFile, cwd: str) -> str:
+    lines = "" if row.added is None else f"  +{row.added} -{row.removed}"
+    by = row.by if not row.tool else f"{row.by} {row.tool}"
+    return f"{_SIGNS[row.change]} {shown_name(shown_path(row.path, cwd))}{lines}  ({display_exact(by)})"
+
+
+def shown_name(path: str) -> str:
+    """A path on one line: every character that a person would not see as itself is written out."""
+    return display_exact(path).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def _unseen(steps: Sequence[ChangedFile], accepted: Mapping[str, str]) -> list[ChangedFile]:
+    """The steps after the content of each file at which a person looked last."""
+    last = {step.path: place for place, step in enumerate(steps) if accepted.get(step.path) == step.left}
+    return [step for place, step in enumerate(steps) if place > last.get(step.path, -1)]
+
+
 async def _steps(history: FileHistory, turns: Sequence[str]) -> list[ChangedFile]:
     """Every change, with those of persons that show between two changes of the session and after the last one."""
     numbers = {turn_id: number for number, turn_id in enumerate(turns, start=1)}
     steps, left, number = list[ChangedFile](), dict[str, str](), 0
     for one in await history.changes():
         number = numbers.get(one.turn, number)
+        if _FOLDERS.issuperset((one.was, one.left)):
+            continue
         before = left.get(one.path, one.was)
         if before != one.was:
             steps.append(ChangedFile(number, one.path, "person", "", before, one.was))

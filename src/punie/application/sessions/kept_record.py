@@ -10,6 +10,7 @@ from typing import ClassVar
 import anyio
 from attrs import define, field, frozen
 
+from punie.application.sessions.changed_files import turns_of
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
@@ -224,6 +225,9 @@ class KeptRecord(SessionRecord):
         await self.writer.write(lasting=True)
         if not self._titled:
             self._title = title_of(accepted.prompt)
+
+    async def turns(self) -> Sequence[str]:
+        return await turns_of(self.kept.store, self.kept.lease.session_id)
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import ClassVar, Protocol, Self, TypeAlias
 
@@ -151,6 +151,11 @@ class SessionRecord(Protocol):
         await anyio.lowlevel.checkpoint()
 
     @abstractmethod
+    async def turns(self) -> Sequence[str]:
+        """The ids of the session's turns, in their order. Raises `SessionStoreError`."""
+        ...
+
+    @abstractmethod
     async def memory(self, engine: Engine | None) -> EngineMemory:
         """The memory with which that engine goes on; with None, the whole conversation. Raises `SessionStoreError`."""
         ...
@@ -161,9 +166,14 @@ class MemoryRecord(SessionRecord):
     """The record of a session that ends with the process: the conversation, for a change of the model."""
 
     _said: TranscriptBuilder = field(factory=TranscriptBuilder, init=False)
+    _turns: list[str] = field(factory=list[str], init=False)
 
     async def begin_turn(self, accepted: PromptAccepted) -> None:
+        self._turns.append(accepted.turn_id)
         self._said.take(accepted)
+
+    async def turns(self) -> Sequence[str]:
+        return self._turns
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         self._said.take(event)

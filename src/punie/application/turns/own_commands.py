@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from punie.application.offer.registry import mentions
 from punie.application.turns.live_session import Answered, ForTheModel, Invocation, LiveSession, Outcome, SlashCommand
 from punie.application.turns.model_switch import explore, switch_model, with_engine
+from punie.application.turns.review import REVIEW_HINT, look_over
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import DIRECT, ModelMenu
@@ -220,6 +221,10 @@ OWN_COMMANDS: tuple[SlashCommand, ...] = (
     SlashCommand(
         CommandInfo("init", "Have the model look at the project and write its AGENTS.md", "what matters to you"),
         write_notes,
+    ),
+    SlashCommand(
+        CommandInfo("changes", "Show the files that this session changed, accept or reject them", REVIEW_HINT),
+        look_over,
     ),
     SlashCommand(CommandInfo("help", "List the commands of this session"), list_commands),
 )

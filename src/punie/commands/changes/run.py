@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import anyio
 from attrs import define
 
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.application.sessions.changed_files import (
-    ChangedFile,
+    accept,
     changed_files,
     content_of,
     net_changes,
+    row_object,
+    rows_text,
+    shown_name,
     turns_of,
 )
+from punie.application.tools.files.rejecting import REJECT, rejected
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.running import Exit, command_environ, directory_of, told, wrong
 from punie.commands.sessions.run import LAST, both_names, command_store, found_session, last_session, sessions_of
@@ -25,9 +30,10 @@ from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_exact
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
+from punie.ports.history import FileChange
 from punie.ports.sessions import SessionStore
 
-_SIGNS: Mapping[str, str] = {"created": "A", "modified": "M", "deleted": "D"}
+ACCEPT = "accept"
 
 
 @define
@@ -39,11 +45,28 @@ class ChangesMode:
     history: LocalFileHistory
     turns: Sequence[str]
 
-    async def list(self, turn: int | None, *, as_json: bool) -> int:
+    async def list(self, turn: int | None, *, everything: bool, as_json: bool) -> int:
         """Print the changed files, turn by turn."""
-        found = await changed_files(self.history, self.turns, turn)
-        text = self._listed(found) if found else "Nothing was changed, as far as it is known.\n"
-        return told([row_object(row) for row in found], text, as_json=as_json)
+        found = await changed_files(self.history, self.turns, turn, everything=everything)
+        return told([row_object(row) for row in found], rows_text(found, self.session.cwd), as_json=as_json)
+
+    async def accept(self, paths: Sequence[str], *, as_json: bool) -> int:
+        """Note that a person looked at these files, or all."""
+        seen = await accept(self.history, paths)
+        return told({"accepted": list(seen)}, f"{len(seen)} changed files are accepted.\n", as_json=as_json)
+
+    async def reject(self, path: str, hunks: Sequence[int], *, as_json: bool) -> int:
+        """Take the session's changes of a file back; no other process may have the session open meanwhile."""
+        lease = await self.store.acquire(self.session.id)
+        try:
+            now = await self.history.look(path)
+            version = await rejected(self.history, path, now, hunks)
+            await self.history.put(path, version)
+            change = FileChange(self.turns[-1] if self.turns else "", path, now.key, version.key, "tool", REJECT)
+            await self.history.record(change, now, version)
+        finally:
+            await self.store.release(lease)
+        return told({"rejected": [path]}, f"Taken back: {shown_name(path)}\n", as_json=as_json)
 
     async def patch(self, turn: int | None) -> int:
         """Print one patch of all files, relative to the top of the repository; what has no place in it to stderr."""
@@ -63,34 +86,6 @@ class ChangesMode:
         out.flush()
         return exit_code
 
-    def _listed(self, found: Sequence[ChangedFile]) -> str:
-        lines: list[str] = []
-        for turn, rows in groupby(found, key=lambda row: row.turn):
-            lines.append(f"Turn {turn}" if turn else "Turn not known")
-            lines += [f"  {row_text(row, self.session.cwd)}" for row in rows]
-        return "\n".join(lines) + "\n"
-
-
-def row_object(row: ChangedFile) -> dict[str, object]:
-    """A change as programs read it."""
-    return {
-        "turn": row.turn, "path": row.path, "change": row.change, "by": row.by, "tool": row.tool,
-        "added": row.added, "removed": row.removed,
-    }  # fmt: skip
-
-
-def row_text(row: ChangedFile, cwd: str) -> str:
-    """A change on one line, safe to show."""
-    path = shown_path(row.path, cwd)
-    lines = "" if row.added is None else f"  +{row.added} -{row.removed}"
-    by = row.by if not row.tool else f"{row.by} {row.tool}"
-    return f"{_SIGNS[row.change]} {shown_name(path)}{lines}  ({display_exact(by)})"
-
-
-def shown_name(path: str) -> str:
-    """A path on one line: every character that a person would not see as itself is written out."""
-    return display_exact(path).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
-
 
 def _top(cwd: str) -> str:
     """The top of the repository around a directory; the directory itself where there is none."""
@@ -109,9 +104,7 @@ async def chosen_session(store: SessionStore, given: str | None, cwd: str) -> Se
     return None
 
 
-async def _changes(
-    store: SessionStore, given: str | None, turn: int | None, cwd: str, *, patch: bool, as_json: bool
-) -> int:
+async def _changes(store: SessionStore, given: str | None, turn: int | None, cwd: str, flags: Mapping[str, Any]) -> int:
     session = await chosen_session(store, given, cwd)
     if session is None:
         return Exit.FAILED
@@ -119,17 +112,33 @@ async def _changes(
     if turn is not None and not 1 <= turn <= len(turns):
         return wrong(f"there is no turn {turn}: the session has {len(turns)}.")
     history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
-    mode = ChangesMode(store, session, history, turns)
-    return await (mode.patch(turn) if patch else mode.list(turn, as_json=as_json))
+    mode, as_json, paths = ChangesMode(store, session, history, turns), flags["as_json"], flags["paths"]
+    if flags["action"] == ACCEPT:
+        return await mode.accept(paths, as_json=as_json)
+    if flags["action"] == REJECT:
+        return await mode.reject(paths[0], flags["hunks"], as_json=as_json)
+    return await (
+        mode.patch(turn) if flags["patch"] else mode.list(turn, everything=flags["everything"], as_json=as_json)
+    )
 
 
-def run_changes(*, given: str | None, turn: int | None, patch: bool, as_json: bool, cwd: str) -> int:
-    """Print the changes of a session; returns the exit code."""
-    if patch and as_json:
+def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str | None, **flags: Any) -> int:
+    """Print the changes of a session, or accept or reject them; returns the exit code."""
+    action, paths = given if given in {ACCEPT, REJECT} else None, flags["paths"]
+    if flags["patch"] and flags["as_json"]:
         return wrong("--patch and --json exclude each other.")
+    if (paths or flags["hunks"] or session) and action is None:
+        return wrong("PATH, --hunk and --session belong to `punie changes accept` and `punie changes reject`.")
+    if action == REJECT and len(paths) != 1:
+        return wrong("`punie changes reject` takes one path.")
     directory_of(cwd)
+    flags |= {
+        "action": action,
+        "hunks": flags["hunks"] or (),
+        "paths": [os.path.abspath(os.path.join(cwd, path)) for path in paths],  # noqa: PTH100, PTH118 - no link is followed
+    }
     store = command_store()
     try:
-        return anyio.run(lambda: _changes(store, given, turn, cwd, patch=patch, as_json=as_json))
+        return anyio.run(lambda: _changes(store, session if action else given, turn, cwd, flags))
     finally:
         store.close()

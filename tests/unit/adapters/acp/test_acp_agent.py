@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, cast
@@ -21,6 +21,7 @@ from punie.adapters.acp.sessions import SessionMethods
 from punie.domain.errors import (
     EngineError,
     SessionBusyError,
+    ToolFailedError,
     UnknownEffortError,
     UnknownModelError,
     UnknownSessionError,
@@ -37,6 +38,7 @@ from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.content import Prompt, ResourceLink, Text
 from punie.ports.agent import Agent, RunningTurn
+from punie.ports.history import ChangedFile
 from punie.ports.people import Peer
 from tests.fakes.gate import Gate
 from tests.unit.adapters.acp.far_end import FarEnd, connected
@@ -166,6 +168,23 @@ class MadeUpAgent(Agent):
         self.asked.append(("set_tool_enabled", session_id, name, enabled))
         listed = {tool.tool.name: tool for tool in LISTING.tools}.get(name)
         return listed and evolve(listed, enabled=enabled and not listed.locked)
+
+    async def changes(
+        self, session_id: str, turn: int | None = None, *, everything: bool = False
+    ) -> tuple[ChangedFile, ...]:
+        await anyio.lowlevel.checkpoint()
+        self.asked.append(("changes", session_id, turn, everything))
+        return (ChangedFile(1, "/a", "tool", "edit_file", "absent", "x", 2, 0),)
+
+    async def accept_changes(self, session_id: str, paths: Sequence[str]) -> tuple[str, ...]:
+        await anyio.lowlevel.checkpoint()
+        return tuple(paths)
+
+    async def reject_changes(self, session_id: str, path: str, hunks: Sequence[int]) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.asked.append(("reject", session_id, path, tuple(hunks)))
+        if path == "theirs":
+            raise ToolFailedError("Somebody else changed theirs\x1b")
 
     async def set_mode(self, session_id: str, mode: Mode) -> None:
         await anyio.lowlevel.checkpoint()
@@ -573,3 +592,19 @@ async def test_asking_for_tools_without_saying_what_is_refused() -> None:
         assert bad["code"] == -32602
         assert "enabled" in bad["message"]
     assert client.agent.asked == []
+
+
+async def test_changes_are_listed_accepted_and_rejected_in_one_request() -> None:
+    row = {"turn": 1, "path": "/a", "change": "created", "by": "tool", "tool": "edit_file", "added": 2, "removed": 0}
+    async with served().running() as client:
+        assert await client.ask("_punie.dev/changes", sessionId="s") == {"changes": [row]}
+        done = await client.ask(
+            "_punie.dev/changes", sessionId="s", turn=2, all=True, accept=["b"], reject={"path": "c"}
+        )
+        assert done == {"changes": [row], "accepted": ["b"], "rejected": ["c"]}
+        refused = await client.ask("_punie.dev/changes", sessionId="s", reject={"path": "theirs", "hunks": [2]})
+        bad = await client.ask("_punie.dev/changes", sessionId="s", reject={"path": "x", "hunks": "all"})
+    assert (refused["code"], refused["message"]) == (-32602, "Somebody else changed theirs")
+    assert bad["code"] == -32602
+    listed = ("changes", "s", None, False), ("reject", "s", "c", ()), ("changes", "s", 2, True)
+    assert client.agent.asked == [*listed, ("reject", "s", "theirs", (2,))]

@@ -46,7 +46,7 @@ ALL_LIMIT_BYTES = 2_000_000_000
 Both are looked at when another session makes its first change.
 """
 
-JOURNAL = "changes.jsonl"
+JOURNAL, ACCEPTED = "changes.jsonl", "accepted.jsonl"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -79,6 +79,7 @@ class LocalFileHistory(FileHistory):
         self._changes: list[FileChange] | None = None
         self._blobs: dict[str, bytes] = {}
         self._size = 0
+        self._seen: dict[str, str] = {}
         self._alone = anyio.Lock()
 
     async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
@@ -113,6 +114,32 @@ class LocalFileHistory(FileHistory):
 
     async def put(self, path: str, version: FileVersion) -> None:
         await anyio.to_thread.run_sync(_put, path, version, self._draft)
+
+    async def accept(self, seen: Mapping[str, str]) -> None:
+        async with self._alone:
+            await anyio.to_thread.run_sync(self._accept, seen)
+
+    async def accepted(self) -> Mapping[str, str]:
+        async with self._alone:
+            return dict(await anyio.to_thread.run_sync(self._accepted))
+
+    def _accept(self, seen: Mapping[str, str]) -> None:
+        if self._folder is None:
+            self._seen.update(seen)
+            return
+        with suppress(OSError):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
+            with os.fdopen(os.open(os.path.join(self._folder, ACCEPTED), flags, 0o600), "wb") as file:
+                file.write(b"".join(json.dumps(pair).encode() + b"\n" for pair in seen.items()))
+
+    def _accepted(self) -> dict[str, str]:
+        if self._folder is not None:
+            for line in (read_path(os.path.join(self._folder, ACCEPTED), FILE_LIMIT_BYTES) or b"").splitlines():
+                with suppress(ValueError, TypeError):
+                    path, key = cast("list[object]", json.loads(line))
+                    self._seen[str(path)] = str(key)
+        return self._seen
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:

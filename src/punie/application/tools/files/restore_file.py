@@ -62,7 +62,7 @@ class RestoreFile(BuiltInTool):
         path, to = path_of(context), str(arguments.get("to") or START)
         if self.changes.disk is None:
             raise ToolFailedError("Former contents are not kept here: this machine's files are not to be read.")
-        now = await self._now(path)
+        now = await self.now(path)
         version = await self.changes.former(path, to, now)
         if version.key == now.key:
             raise ToolFailedError(f"{path} is already {_WORDS[to]}. Nothing was done.")
@@ -70,23 +70,24 @@ class RestoreFile(BuiltInTool):
 
         async def effect(_progress: CallProgress) -> ToolResult:
             async with self.files.memory.alone(path):
-                then = await self._now(path)
+                then = await self.now(path)
                 if then.key != now.key:
                     refuse(path, now, then)
-                await self._write(path, version)
+                await self.write(path, version)
             done = "deleted: it did not exist" if version.key == ABSENT else _WORDS[to]
             return ToolResult.success(f"{path} is {done}.", content=diffs, structured={"path": path, "to": to})
 
         return PreparedCall(effect, diffs)
 
-    async def _now(self, path: str) -> FileVersion:
+    async def now(self, path: str) -> FileVersion:
         """The content of the file, with what the person has not saved yet."""
         found = await self.changes.history.look(path)
         if not self.files.decoded_elsewhere or (found.text is None and found.key != ABSENT):
             return found
         return found.shown_as(await text_or_none(self.files.workspace, path))
 
-    async def _write(self, path: str, version: FileVersion) -> None:
+    async def write(self, path: str, version: FileVersion) -> None:
+        """Make the file hold that version, in the client where it serves files. Raises `ToolFailedError`."""
         history, text = self.changes.history, version.text
         if text is not None and self.files.decoded_elsewhere:
             shown = await text_or_none(self.files.workspace, path)
