@@ -111,12 +111,14 @@ class Process:
             self.log.warning("%s", problem)
         return (*spec.servers, *found.configs)
 
-    def _hooks(self, cwd: str) -> tuple[FoundHooks, ...]:
-        if not any(map(os.path.exists, hooks_files(self.environ, cwd))):
-            return ()
+    def _configured(self, spec: SessionSpec) -> tuple[tuple[ServerConfig, ...], tuple[FoundHooks, ...]]:
+        """The servers, and the files of hooks."""
+        servers = self._servers(spec)
+        if not any(map(os.path.exists, hooks_files(self.environ, spec.cwd))):
+            return servers, ()
         from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
 
-        return configured_hooks(self.environ, cwd, stored_trust(self.environ, self.log))
+        return servers, configured_hooks(self.environ, spec.cwd, stored_trust(self.environ, self.log))
 
     async def stored(self) -> StoredSessions:
         """The sessions that are kept."""
@@ -135,8 +137,7 @@ class Process:
 
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
-        servers = await anyio.to_thread.run_sync(self._servers, spec)
-        hooks = await anyio.to_thread.run_sync(self._hooks, spec.cwd)
+        servers, hooks = await anyio.to_thread.run_sync(self._configured, spec)
         just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
         read = just_read if is_new and just_read is not None else await self._read(spec.cwd)

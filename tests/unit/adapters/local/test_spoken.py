@@ -1,0 +1,45 @@
+"""Shell lines that get a text on their input and answer on two outputs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from punie.adapters.local.programs.spoken import OUTPUT_LIMIT_BYTES, SpokenLines
+from punie.domain.errors import ToolFailedError
+from punie.domain.values.terminal import Box, LineEnd
+
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="shell lines are POSIX")]
+
+
+async def run(line: str, cwd: Path, given: str = "", limit_s: float = 20.0, box: Box = Box.NONE) -> LineEnd:
+    return await SpokenLines()(line, str(cwd), given, limit_s, box)
+
+
+async def test_a_line_reads_its_input_and_its_outputs_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("SOME_TOKEN", "secret")
+    script = 'cat; echo "$CLAUDE_PROJECT_DIR:$SOME_TOKEN" >&2; exit 2'
+    assert await run(script, tmp_path, "x" * 300_000) == LineEnd(2, "x" * 300_000, f"{tmp_path}:\n")
+    assert await run("exit 0", tmp_path, "x" * 300_000) == LineEnd(0), "it need not read"
+    assert (await run("kill -9 $$", tmp_path)).exit_code == -9
+
+
+async def test_a_line_that_is_late_floods_or_is_cancelled_is_killed_with_its_group(tmp_path: Path):
+    with pytest.raises(ToolFailedError, match=r"after 0\.2 s"):
+        await run("sleep 600 & wait", tmp_path, limit_s=0.2)
+    with pytest.raises(ToolFailedError, match=f"more than {OUTPUT_LIMIT_BYTES}"):
+        await run("yes", tmp_path)
+    with anyio.move_on_after(0.2) as scope:
+        await run("sleep 600", tmp_path)
+    assert scope.cancelled_caught
+    assert (await run("sleep 600 & echo done", tmp_path)).out == "done\n", "what it leaves behind goes with it"
+
+
+async def test_a_line_that_cannot_be_started_or_boxed_says_so(tmp_path: Path):
+    with pytest.raises(ToolFailedError, match="could not be started"):
+        await run("true", tmp_path / "gone")
+    with pytest.raises(ToolFailedError, match="box"):
+        await run("true", tmp_path, box=Box.WORK)
