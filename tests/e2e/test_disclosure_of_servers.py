@@ -29,7 +29,7 @@ def catalogue(name: str, *options: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [catalogue_server.__file__, name, *options]}
 
 
-OWN = [*ALL, "update_plan", "fetch_page"]
+OWN = [*ALL, "update_plan"]
 ALL_SIX = {name: catalogue(name) for name in SERVERS}
 
 

@@ -67,9 +67,7 @@ async def test_a_schema_reaches_the_model_verbatim_and_its_call_reaches_the_ide(
             assert turn.card.statuses == ["pending", "in_progress", "completed"]
             assert ide.catalogue.calls[0]["arguments"] == arguments
         first, second = stub.requests
-        assert offered_names(first) == ["refactor_rename", "find_symbols", "update_plan", "fetch_page"], (
-            "its own come last (R-03)"
-        )
+        assert offered_names(first) == ["refactor_rename", "find_symbols", "update_plan"], "its own come last (R-03)"
         function = first.body["tools"][0]["function"]
         assert function["description"] == RENAME["description"]
         assert json.dumps(function["parameters"]) == json.dumps(RENAME["inputSchema"]), "same value, same key order"
@@ -98,8 +96,8 @@ async def test_the_next_request_of_a_turn_offers_the_tools_that_came_meanwhile(s
             ide.catalogue.tools["grow"] = grow
             assert (await ide.prompt(session, "go", timeout_s=SLOW_START_S)).text == "done"
         assert [offered_names(request) for request in stub.requests] == [
-            ["grow", "update_plan", "fetch_page"],
-            ["grow", "late", "update_plan", "fetch_page"],
+            ["grow", "update_plan"],
+            ["grow", "late", "update_plan"],
         ]
 
 

@@ -56,6 +56,6 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
     ]  # fmt: skip
 
 
-async def test_it_is_not_offered_where_no_model_of_a_provider_would_use_it(spawn: Spawn, project: Path):
+async def test_it_is_not_offered_unless_the_settings_say_so(spawn: Spawn, project: Path):
     async with spawn([TOOLS]) as ide:
         assert "fetch_page" not in (await ide.prompt(await ide.open(project))).all_names

@@ -60,7 +60,7 @@ from punie.bootstrap.settings.keys import (
 from punie.bootstrap.settings.values import StoredOption
 from punie.bootstrap.tool_profiles import other_parties
 from punie.bootstrap.word_stems import stem
-from punie.domain.model.provider import DIRECT, OF_FILES
+from punie.domain.model.provider import DIRECT
 from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.display import one_line
@@ -188,9 +188,8 @@ def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator, others:
 
 
 def web_tools(setup: SessionSetup) -> tuple[SessionTool, ...]:
-    """The tool that reads pages of the web, where a provider's model is to use it or the settings say so."""
-    model, wanted = setup.settings[MODEL] or DIRECT, setup.settings[WEB]
-    if not (wanted or (wanted is None and model != DIRECT and not model.startswith(OF_FILES))):
+    """The tool that reads pages of the web, where the settings say so."""
+    if not setup.settings[WEB]:
         return ()
     from punie.application.tools.web.fetch_page import FetchPage
 

@@ -71,11 +71,10 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     CallTool,
     SwitchMode,
     RunCode,
-    FetchPage,
 )
-"""Every tool of ours, in the order in which they are offered."""
+"""Every tool of ours that a session may offer by default or by its client, in the order in which they are offered."""
 
-OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in TOOLS)
+OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage))
 """Names that tools of ours have, whether or not a session offers them."""
 
 TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)

@@ -191,9 +191,9 @@ CODE_MODE = Key(
     MAY_SAY_NO, page="pipelines.md#code-mode",
 )
 WEB = Key(
-    "tools.web", Kind("`true` or `false`", parse_yes), None,
+    "tools.web", YES, False,
     "whether the model is offered `fetch_page`, which reads a page of the web and asks by host",
-    MAY_SAY_NO, by_default="`true` with a model of a provider", page="web.md",
+    MAY_SAY_NO, page="web.md",
 )
 TIME_S = Key(
     "limits.time_s", NUMBER, _CALL.time_s,
