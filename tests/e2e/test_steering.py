@@ -156,21 +156,80 @@ async def test_words_to_a_turn_that_was_cancelled_are_part_of_the_next_prompt(
 async def test_an_engine_without_requests_takes_the_words_as_a_further_run(
     spawn_version: Versioned, project: Path
 ) -> None:
-    async with spawn_version([text("one"), sleep(0.5)], [text("two")], [text("three")]) as ide:
+    async with spawn_version([text("alpha"), sleep(0.5)], [text("beta")], [text("gamma")]) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
-        await ide.until(lambda: "one" in json.dumps(ide.log.updates(session)), "the first words")
+        await ide.until(lambda: "alpha" in json.dumps(ide.log.updates(session)), "the first words")
         with pytest.raises(RpcError) as refused:
             await ide.request(STEER, steering(session, "/compact"))
         assert refused.value.data["code"] == "busy"
         with pytest.raises(RpcError):
             await ide.request(STEER, steering(session, "x" * 1_100_000))
         assert await ide.request(STEER, steering(session, "and?")) == {"outcome": "injected"}
-        assert (await running.turn()).text == "onetwo"
+        assert (await running.turn()).text == "alphabeta"
         assert await ide.request(STEER, steering(session, "a new one")) == {"outcome": "startedNewTurn"}
-        await ide.until(lambda: "three" in json.dumps(ide.log.updates(session)), "the turn that was started")
+        await ide.until(lambda: "gamma" in json.dumps(ide.log.updates(session)), "the turn that was started")
         for wrong in ({"sessionId": "sess_none", "prompt": []}, {"sessionId": session, "prompt": "x"}, {}):
             with pytest.raises(RpcError):
                 await ide.request(STEER, wrong)
         with anyio.fail_after(START_S):
             assert "there is nothing left" in (await ide.prompt(session)).text
+
+
+WAITS = {"PUNIE_PROMPTS_WHILE_BUSY": "queue"}
+
+
+async def test_prompts_wait_in_order_and_a_cancel_keeps_them(spawn: Spawn, project: Path) -> None:
+    turns = [[text("alpha"), sleep(60)], [text("beta")], [text("gamma")], [text("delta"), sleep(60)], [text("six")]]
+    async with spawn(*turns, env=WAITS) as ide:
+        session = await ide.open(project)
+        first = await ide.start_prompt(session, "a")
+        await ide.until(lambda: "alpha" in json.dumps(ide.log.updates(session)), "the first words")
+        second = await ide.start_prompt(session, "b \u202e\nand more")
+        third = await ide.start_prompt(session, "c")
+        listed = await (await ide.start_prompt(session, "/queue")).result()
+        assert listed["stopReason"] == "end_turn"
+        shown = json.dumps(ide.log.updates(session)[-1])
+        assert "2 prompts waiting" in shown
+        assert "202e" not in shown
+        await ide.cancel(session)
+        assert (await first.result())["stopReason"] == "cancelled"
+        assert "2 prompts wait; send any prompt to go on" in json.dumps(ide.log.updates(session)[-1])
+        assert (second.answer, third.answer) == (None, None)
+        now = await ide.start_prompt(session, "d")
+        for one in (now, second):
+            assert (await one.result())["stopReason"] == "end_turn"
+        await ide.until(lambda: "delta" in json.dumps(ide.log.updates(session)), "the third")
+        names = ["alpha", "beta", "gamma", "delta"]
+        said = [one["content"]["text"] for one in ide.log.updates(session) if "agent_message" in one["sessionUpdate"]]
+        assert [one for one in said if one in names] == names
+        withdrawn, cleared = await ide.start_prompt(session, "e"), await ide.start_prompt(session, "f")
+        await ide.notify("$/cancel_request", {"requestId": withdrawn.id})
+        assert (await withdrawn.frame()).message["error"]["code"] == -32800
+        assert (await (await ide.start_prompt(session, "/queue clear")).result())["stopReason"] == "end_turn"
+        assert (await cleared.result())["stopReason"] == "cancelled"
+        last = [await ide.start_prompt(session, "g" * 60_000) for _ in range(18)]
+        refused = [(await one.frame()).message for one in last[16:]]
+        assert {one["error"]["data"]["code"] for one in refused} == {"busy"}
+        assert (await third.result() if third.answer else None) is None
+        await ide.request("session/close", {"sessionId": session})
+        assert {(await one.result())["stopReason"] for one in (third, *last[:16])} == {"cancelled"}
+
+
+async def test_a_prompt_may_join_the_turn_by_setting(spawn: Spawn, project: Path) -> None:
+    slow = Reply(calls=[Call("run_command", {"command": "until [ -e go ]; do sleep 0.05; done"})])
+    with StubOpenAI([slow, Reply(text=["done"])]) as stub:
+        env = {**stub.environment(), "PUNIE_PROMPTS_WHILE_BUSY": "steer"}
+        async with spawn(model=MODEL, env=env, caps={}) as ide:
+            ide.person.will("allow_once")
+            session = await ide.open(project)
+            first = await ide.start_prompt(session, "begin")
+            await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
+            second = await ide.start_prompt(session, "use tabs")
+            command = await ide.start_prompt(session, "/usage")
+            await ide.until(lambda: stub.requests, "a request")
+            (project / "go").write_text("", "utf-8")
+            for one in (first, second, command):
+                assert (await one.result(START_S))["stopReason"] == "end_turn"
+        assert len(stub.requests) == 2
+        assert "use tabs" in json.dumps(stub.requests[1].messages)

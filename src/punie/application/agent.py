@@ -20,7 +20,7 @@ from punie.application.sessions.recorder import Tell
 from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch, review
 from punie.application.turns.live_session import LiveSession
-from punie.application.turns.run_turn import PromptTurn
+from punie.application.turns.waiting import BegunTurn, Place
 from punie.domain.errors import PunieError, SessionBusyError, UnknownSessionError
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
@@ -43,17 +43,6 @@ TURN_END_LIMIT_S = 3.0
 
 GREETING_LIMIT_S = 2.0
 """How long the first events of a session that was loaded may hold up the answer to the loading."""
-
-
-@define
-class Place:
-    """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
-
-    session: LiveSession
-    turn: PromptTurn | None = None
-    turns: int = 0
-    closing: anyio.Event = field(factory=anyio.Event)
-    gone: anyio.Event = field(factory=anyio.Event)
 
 
 class SessionRequests(ABC):
@@ -162,7 +151,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
     async def _let_go(self, tasks: TaskGroup) -> None:
         del tasks  # the task of each session ends by itself
         for place in self._places.values():
-            _dismiss(place)
+            place.dismiss()
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         session_id = f"sess_{uuid.uuid4().hex}"
@@ -208,16 +197,8 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             await self.close_session(session_id)
         await (await self.keeping()).delete(session_id)
 
-    def begin_turn(self, session_id: str, prompt: Prompt) -> PromptTurn:
-        place = self._idle(session_id)
-
-        def left() -> None:
-            place.turn = None
-            place.session.turn_over.set()
-
-        place.turn = PromptTurn(place.session, prompt, left, first=place.turns == 0)
-        place.turns += 1
-        return place.turn
+    def begin_turn(self, session_id: str, prompt: Prompt) -> BegunTurn:
+        return self.place(session_id).begin(prompt)
 
     def found(self, session_id: str) -> Place | None:
         return self._places.get(session_id)
@@ -245,7 +226,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
     async def close_session(self, session_id: str) -> None:
         place = self.place(session_id)
         del self._places[session_id]
-        _dismiss(place)
+        place.dismiss()
         await place.gone.wait()
 
     async def _open(self, session_id: str, spec: SessionSpec, peer: Peer, taken: KeptSession | None) -> OpenedSession:
@@ -301,9 +282,3 @@ async def _run_unattended(session: LiveSession, turn: RunningTurn) -> None:
     except Exception as error:
         session.log.exception("session %s: a turn that no request waits for failed", session.id)
         session.recorder.notices.warn("The turn failed", str(error) if isinstance(error, PunieError) else "")
-
-
-def _dismiss(place: Place) -> None:
-    if place.turn is not None:
-        place.turn.cancel()
-    place.closing.set()

@@ -56,6 +56,7 @@ from punie.bootstrap.settings.keys import (
     STORED_OPTION,
     TWINS,
     WEB,
+    WHILE_BUSY,
 )
 from punie.bootstrap.settings.values import StoredOption
 from punie.bootstrap.tool_profiles import other_parties
@@ -339,6 +340,7 @@ def session(
         engine_name=conversation.engine.name,
         shelf=conversation.shelf,
         effort=settings[EFFORT],
+        while_busy=settings[WHILE_BUSY],
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
         gauge=conversation.gauge(settings.context_tokens),
         budget=SessionBudget(settings.budget, setup.id, desk.ledger, desk.context.clock, recorder, asked)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import anyio
 import pytest
 
 from punie.application.agent import PunieAgent
-from punie.application.turns.steering import WAITING_CHARS, WAITING_LIMIT, Steering, check_room
+from punie.application.turns.steering import (
+    WAITING_CHARS,
+    WAITING_LIMIT,
+    Steering,
+    WaitingPrompt,
+    WhileBusy,
+    check_room,
+    queue_words,
+    waiting_words,
+)
 from punie.domain.errors import EngineError, SessionBusyError, SessionStoreError
 from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, TurnEnded, UsageChanged
 from punie.domain.session.log import PromptAccepted, PromptSteered
@@ -16,6 +26,7 @@ from punie.domain.session.transcript import AgentSaid, PersonSaid, ToolUsed, Tra
 from punie.domain.session.turn import StopReason, Turn, TurnReport, Usage
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Image, Prompt
+from punie.ports.agent import RunningTurn
 from punie.ports.engine import EventSink, ToolDoor
 from tests.fakes.gate import Gate
 from tests.unit.application.session_bench import PlayedEngine, SessionBench
@@ -191,3 +202,127 @@ def test_a_transcript_has_the_words_behind_the_results_and_messages_that_they_ca
         PersonSaid, "ab", ToolUsed, ToolUsed, PersonSaid, PersonSaid, "x", PersonSaid, "y", ToolUsed, PersonSaid,
         TurnStoppedShort,
     ]  # fmt: skip
+
+
+async def test_prompts_wait_for_the_turn_that_runs_and_one_may_be_withdrawn() -> None:
+    gate = Gate()
+    bench = SessionBench(engine=talking(gate))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        session = bench.sessions[0]
+        running = agent.begin_turn(opened.id, PROMPT)
+        with pytest.raises(SessionBusyError):
+            agent.begin_turn(opened.id, MORE)
+        session.while_busy = WhileBusy.QUEUE
+        reports: list[TurnReport] = []
+
+        async def run(turn: RunningTurn) -> None:
+            reports.append(await turn.run())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run, running)
+            await gate.arrived.wait()
+            second, third, fourth = (agent.begin_turn(opened.id, MORE) for _ in range(3))
+            look = agent.begin_turn(opened.id, Prompt.of_text("/queue"))
+            look.cancel()
+            assert await look.run() == TurnReport(StopReason.END_TURN)
+            for turn in (second, third):
+                tasks.start_soon(run, turn)
+            third.cancel()
+            third.cancel()
+            with anyio.move_on_after(0):
+                await fourth.run()
+            assert [one.prompt for one in session.waiting] == [MORE]
+            gate.opened.set()
+        assert [report.stop_reason for report in reports] == [
+            StopReason.CANCELLED,
+            StopReason.END_TURN,
+            StopReason.END_TURN,
+        ]
+        assert [turn.prompt for turn in bench.engine.turns] == [PROMPT, MORE]
+        assert not agent.busy(opened.id)
+
+
+async def test_what_waits_behind_a_cancelled_turn_stays_until_the_next_prompt() -> None:
+    gate = Gate()
+    bench = SessionBench(engine=talking(gate))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        session = bench.sessions[0]
+        session.while_busy = WhileBusy.QUEUE
+        running = agent.begin_turn(opened.id, PROMPT)
+        second, third = agent.begin_turn(opened.id, MORE), agent.begin_turn(opened.id, MORE)
+        async with anyio.create_task_group() as tasks:
+            for turn in (second, third):
+                tasks.start_soon(turn.run)
+            agent.cancel(opened.id)
+            assert (await running.run()).stop_reason is StopReason.CANCELLED
+            told = [event.text for event in bench.client.notifications if isinstance(event, TextDelta)]
+            assert told[-1].strip().startswith("2 prompts wait; send any prompt to go on")
+            gate.opened.set()
+            assert not agent.busy(opened.id)
+            await agent.begin_turn(opened.id, PROMPT).run()
+        assert [turn.prompt for turn in bench.engine.turns] == [PROMPT, MORE, MORE]
+        gone, kept = agent.begin_turn(opened.id, PROMPT), agent.begin_turn(opened.id, MORE)
+        gone.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kept.run)
+            tasks.start_soon(gone.run)
+            await agent.close_session(opened.id)
+    assert len(bench.engine.turns) == 3
+
+
+async def test_the_words_of_the_queue() -> None:
+    waiting: list[WaitingPrompt] = []
+    assert queue_words(waiting) == "No prompt waits."
+    assert waiting_words(waiting) == ""
+    bench = SessionBench()
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        session = bench.sessions[0]
+        session.while_busy = WhileBusy.QUEUE
+        running, one = agent.begin_turn(opened.id, PROMPT), agent.begin_turn(opened.id, Prompt.of_text("a\n\x1b[2J"))
+        assert "1 prompt waits" in waiting_words(session.waiting)
+        listed = queue_words(session.waiting, "")
+        assert listed.startswith("1 prompt waiting")
+        assert "\x1b" not in listed
+        assert queue_words(session.waiting, "clear") == "1 prompt withdrawn."
+        assert await one.run() == TurnReport(StopReason.CANCELLED)
+        await running.run()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_prompt_joins_the_running_turn_and_is_answered_with_its_end(fails: bool) -> None:
+    gate = Gate()
+
+    def end() -> StopReason:
+        if fails:
+            raise EngineError("rate_limit", "Too many requests.")
+        return StopReason.END_TURN
+
+    bench = SessionBench(engine=talking(gate, end))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        bench.sessions[0].while_busy = WhileBusy.STEER
+        running = agent.begin_turn(opened.id, PROMPT)
+        joined, late = agent.begin_turn(opened.id, MORE), agent.begin_turn(opened.id, MORE)
+        reports: list[TurnReport] = []
+
+        async def run() -> None:
+            with contextlib.suppress(EngineError):
+                await running.run()
+
+        async def join() -> None:
+            reports.append(await joined.run())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await gate.arrived.wait()
+            tasks.start_soon(join)
+            await anyio.wait_all_tasks_blocked()
+            gate.opened.set()
+        assert [report.stop_reason for report in reports] == [StopReason.REFUSAL if fails else StopReason.END_TURN]
+        turns = len(bench.engine.turns)
+        with contextlib.suppress(EngineError):
+            await late.run()
+        assert len(bench.engine.turns) == turns + 1, "a turn of its own, since the other is over"

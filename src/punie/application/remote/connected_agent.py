@@ -8,12 +8,14 @@ from functools import partial
 
 from attrs import define, evolve, field
 
-from punie.application.agent import Place, SessionRequests
+from punie.application.agent import SessionRequests
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked, CarriedTurn, HeldSink, Room
 from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
+from punie.application.turns.run_turn import PromptTurn
+from punie.application.turns.waiting import Place, WaitingTurn
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
@@ -132,7 +134,8 @@ class ConnectedAgent(SessionRequests, Agent):
         room = self.reception.of(self, session_id)
         turn = self.reception.agent.begin_turn(session_id, prompt)
         carried = CarriedTurn(turn, lambda: self._gone, partial(self._unheard, room, turn.session))
-        room.turn = carried
+        if isinstance(turn, PromptTurn):
+            room.turn = carried
         self.reception.tasks.start_soon(self._carry, room, carried)
         return carried
 
@@ -165,6 +168,9 @@ class ConnectedAgent(SessionRequests, Agent):
         return True
 
     async def _carry(self, room: Room, turn: CarriedTurn) -> None:
+        if isinstance(turn.turn, WaitingTurn):
+            await turn.turn.came.wait()
+            room.turn = turn
         await turn.carry()
         if room.turn is turn:
             room.turn = None

@@ -9,7 +9,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.remote.seat import ClientSeat
-from punie.application.turns.run_turn import PromptTurn
+from punie.application.turns.waiting import BegunTurn
 from punie.domain.session.events import NoticeGiven, SessionEvent
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport
@@ -62,7 +62,7 @@ class CarriedTurn(RunningTurn):
     not stop the turn; any other cancelled wait does. `unheard` is told the end of a turn for which no one waits.
     """
 
-    turn: PromptTurn
+    turn: BegunTurn
     lost: Callable[[], bool]
     unheard: Callable[[TurnReport | Exception], None]
     id: str = field(init=False)

@@ -22,6 +22,7 @@ from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions, mode_fact
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
 from punie.application.turns.spending import SessionBudget
+from punie.application.turns.steering import WaitingPrompt, WhileBusy
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ModeChanged
@@ -102,16 +103,19 @@ class SlashCommand:
     """A command that Punie runs itself, the same object for every session; lives as long as the process.
 
     `info` is its name and its description for a person. `run` carries the command out, until the turn is cancelled, and
-    raises what a turn may raise. A command that `needs_model` is not offered while no model is in use.
+    raises what a turn may raise. A command that `needs_model` is not offered while no model is in use, and one that
+    `needs_queue` is where no prompt ever waits.
     """
 
     info: CommandInfo
     run: Callable[[Invocation], Awaitable[Outcome]]
     needs_model: bool = False
+    needs_queue: bool = False
 
     def offered(self, session: LiveSession) -> bool:
         """Whether the session offers the command."""
-        return not self.needs_model or session.model != DIRECT
+        queues = session.while_busy is not WhileBusy.REFUSE
+        return (session.model != DIRECT or not self.needs_model) and (queues or not self.needs_queue)
 
 
 @define
@@ -188,6 +192,7 @@ class LiveSession(OwnTaskGroup):
     the engine's conversation. `model` is the name of the model in the usage ledger, `engine_name` that of the engine
     whose snapshots are kept. `unheard` was said to a turn that stopped before its next request.
     Both names change together with `engine`, in `model_switch.py`, in the order of `switches`.
+    `while_busy` says what becomes of a prompt that comes while a turn runs; `waiting` are those that wait, in order.
     `budget` is None where the settings limit nothing.
     `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
     and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
@@ -209,6 +214,8 @@ class LiveSession(OwnTaskGroup):
     effort: Effort | None = None
     budget: SessionBudget | None = None
     unheard: tuple[Block, ...] = ()
+    while_busy: WhileBusy = WhileBusy.REFUSE
+    waiting: list[WaitingPrompt] = field(factory=list[WaitingPrompt], init=False)
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)
     told: anyio.Event = field(factory=anyio.Event, init=False)

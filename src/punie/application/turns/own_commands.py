@@ -8,6 +8,7 @@ from punie.application.offer.registry import mentions
 from punie.application.turns.live_session import Answered, ForTheModel, Invocation, LiveSession, Outcome, SlashCommand
 from punie.application.turns.model_switch import explore, switch_model, with_engine
 from punie.application.turns.review import REVIEW_HINT, look_over
+from punie.application.turns.steering import QUEUE, queue_words
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import DIRECT, ModelMenu
@@ -163,6 +164,11 @@ async def forget(invocation: Invocation) -> Outcome:
 NAME_CHARS = 200
 
 
+async def show_queue(invocation: Invocation) -> Outcome:
+    """`/queue [clear]`: the prompts that wait."""
+    return Answered(queue_words(invocation.session.waiting, invocation.arguments))
+
+
 async def show_or_switch_model(invocation: Invocation) -> Outcome:
     """`/model [NAME]`: lists the models, or switches to one."""
     session, wanted = invocation.session, invocation.arguments.strip()
@@ -226,6 +232,7 @@ OWN_COMMANDS: tuple[SlashCommand, ...] = (
         CommandInfo("changes", "Show the files that this session changed, accept or reject them", REVIEW_HINT),
         look_over,
     ),
+    SlashCommand(CommandInfo(QUEUE, "List the prompts that wait", "clear"), show_queue, needs_queue=True),
     SlashCommand(CommandInfo("help", "List the commands of this session"), list_commands),
 )
 """All commands, in the order in which a client lists them."""

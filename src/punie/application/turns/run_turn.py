@@ -15,7 +15,7 @@ from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.application.turns.spending import TurnBudget
-from punie.application.turns.steering import Steering
+from punie.application.turns.steering import Steering, waiting_words
 from punie.domain.errors import PunieError, SessionBusyError
 from punie.domain.model.compaction import CompactionStatus
 from punie.domain.model.provider import DIRECT
@@ -135,7 +135,8 @@ class PromptTurn(RunningTurn):
     """A turn of one session; lives from the acceptance of the prompt to the last event.
 
     The cancel scope exists from the start, so that a cancel cannot come too early. `left` is called when the session
-    is free for the next turn, and `first` says whether this turn is the first one of the session.
+    is free for the next turn, and `first` says whether this turn is the first one of the session. `stop_reason` is
+    None until the end, and where the turn failed.
     """
 
     session: LiveSession
@@ -146,8 +147,9 @@ class PromptTurn(RunningTurn):
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     _desk: TurnDesk = field(init=False)
     _steering: Steering = field(init=False)
-    _cancelled: bool = field(default=False, init=False)
     _halted: str = field(default="", init=False)
+    cancelled: bool = field(default=False, init=False)
+    stop_reason: StopReason | None = field(default=None, init=False)
     _failure: str | None = field(default=None, init=False)
     _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
@@ -158,9 +160,14 @@ class PromptTurn(RunningTurn):
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
-        self._cancelled = True
+        self.cancelled = True
         self._desk.cancel()
         self._scope.cancel()
+
+    def takes(self, prompt: Prompt) -> bool:
+        """Whether the prompt may join a turn: commands may not."""
+        typed = typed_in(prompt)
+        return typed is None or all(typed.name != info.name for info in self.session.commands.offered(self.session))
 
     async def steer(self, prompt: Prompt) -> str | None:
         """Let the prompt join the turn: the id of its message once it is in the log, which is kept whatever follows.
@@ -168,8 +175,7 @@ class PromptTurn(RunningTurn):
         The model has it at its next request. None where the turn is over; then the session is free. Raises
         `SessionBusyError` for a command, which cannot join a turn, and `SessionStoreError`.
         """
-        typed = typed_in(prompt)
-        if typed is not None and typed.name in {info.name for info in self.session.commands.offered(self.session)}:
+        if not self.takes(prompt):
             raise SessionBusyError(self.session.id)
         message_id = await self._steering.take(prompt)
         if message_id is None:
@@ -186,7 +192,7 @@ class PromptTurn(RunningTurn):
         reason: StopReason | None = StopReason.CANCELLED
         try:
             report = TurnReport(await self._work(events), events.usage)
-            reason = report.stop_reason
+            reason = self.stop_reason = report.stop_reason
             return report
         except Exception as error:
             reason = None  # a failure is neither an end nor a cancel
@@ -202,13 +208,13 @@ class PromptTurn(RunningTurn):
                 reason = await self._answer(events)
             except Exception:
                 # A cancelled turn ends as cancelled, whatever its engine raises (ACP: a cancel is no error).
-                if not (self._cancelled or self._halted):
+                if not (self.cancelled or self._halted):
                     raise
                 self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
-        if self._halted and not self._cancelled:
+        if self._halted and not self.cancelled:
             await events.emit(TextDelta(f"A hook ended the turn: {self._halted}"))
             return StopReason.END_TURN
-        return StopReason.CANCELLED if self._cancelled else reason
+        return StopReason.CANCELLED if self.cancelled else reason
 
     def _halt(self, reason: str) -> None:
         self._halted = reason
@@ -292,7 +298,7 @@ class PromptTurn(RunningTurn):
         now = await session.situation()
         instructions = await session.instructions.text(now)
         told = session.instructions.tell(now)
-        if not self._cancelled:
+        if not self.cancelled:
             await session.recorder.record.take(told)
         return told_with(told.note, prompt), instructions
 
@@ -321,7 +327,7 @@ class PromptTurn(RunningTurn):
             if reason is None or reason is StopReason.CANCELLED:
                 with anyio.move_on_after(1.0):
                     await events.stop(RequestEnding.FAILED if reason is None else RequestEnding.CANCELLED)
-            if self._cancelled or reason is StopReason.CANCELLED:
+            if self.cancelled or reason is StopReason.CANCELLED:
                 for ledger in self.session.ledgers:
                     await ledger.release_turn(self.id)
             try:
@@ -332,6 +338,8 @@ class PromptTurn(RunningTurn):
                 self._record(events.usage, reason)
                 self.left()
         with anyio.move_on_after(1.0, shield=True):
+            if self.cancelled and (words := waiting_words(self.session.waiting)):
+                await self.session.recorder.lane.emit(TextDelta(words, f"{self.id}-queue"))
             await events.end(reason, self._failure)
         self.done.set()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Protocol
 
 import anyio
 from attrs import define, field
@@ -11,6 +13,21 @@ from attrs import define, field
 from punie.domain.errors import SessionBusyError
 from punie.domain.session.log import PromptSteered
 from punie.domain.values.content import Image, Prompt
+from punie.domain.values.display import one_line
+
+
+class WhileBusy(StrEnum):
+    """The setting `prompts.while_busy`: what becomes of a prompt in ACP v1 that comes while a turn runs."""
+
+    REFUSE = "refuse"
+    QUEUE = "queue"
+    STEER = "steer"
+
+
+QUEUE = "queue"
+"""The name of the command that lists the prompts that wait; it is carried out while a turn runs, too."""
+
+LINE_CHARS = 80
 
 WAITING_LIMIT = 16
 """Prompts that may wait in one session for a turn, or for its next request."""
@@ -23,6 +40,42 @@ def check_room(session_id: str, waiting: list[Prompt], prompt: Prompt) -> None:
     """Raise `SessionBusyError` where the prompt does not fit beside those that wait."""
     if len(waiting) >= WAITING_LIMIT or sum(map(_chars, (*waiting, prompt))) > WAITING_CHARS:
         raise SessionBusyError(session_id)
+
+
+class WaitingPrompt(Protocol):
+    """A prompt that waits for the turn that runs; lives until its turn begins or it is withdrawn."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt."""
+        ...
+
+    def withdraw(self) -> None:
+        """Have it answered as cancelled."""
+        ...
+
+
+def queue_words(waiting: list[WaitingPrompt], arguments: str = "") -> str:
+    """The answer to `/queue` with these arguments, of which `clear` withdraws every prompt that waits."""
+    if not waiting:
+        return "No prompt waits."
+    count = f"{len(waiting)} prompt{'s' if len(waiting) > 1 else ''}"
+    if arguments.strip() == "clear":
+        for one in waiting:
+            one.withdraw()
+        waiting.clear()
+        return f"{count} withdrawn."
+    listed = "".join(f"\n{number}. {one_line(one.prompt.text, LINE_CHARS)}" for number, one in enumerate(waiting, 1))
+    return f"{count} waiting; `/queue clear` withdraws all of them.\n{listed}"
+
+
+def waiting_words(waiting: list[WaitingPrompt]) -> str:
+    """The words at the end of a turn that a person stopped, where prompts wait behind it; else empty."""
+    count = len(waiting)
+    if not count:
+        return ""
+    wait = "1 prompt waits" if count == 1 else f"{count} prompts wait"
+    return f"\n\n{wait}; send any prompt to go on, which is answered first. `/queue clear` withdraws what waits."
 
 
 def _chars(prompt: Prompt) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from attrs import evolve, fields, frozen
 
 from punie.application.turns.budget import Budget, Measure, Span
+from punie.application.turns.steering import WhileBusy
 from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.values import (
     PYDANTIC_AI,
@@ -234,6 +235,11 @@ COMPACT_SHARE = Key(
     "turn.compact_share", SHARE, _TURN.compact_share,
     "the part of the model's context beyond which the conversation is summarised before the next request",
     page="sessions.md#long-conversations",
+)
+WHILE_BUSY = Key(
+    "prompts.while_busy", one_of(WhileBusy), WhileBusy.REFUSE,
+    "what becomes of a prompt in ACP v1 that comes while a turn runs",
+    page="acp.md#prompts-that-wait",
 )
 MODE = Key(
     "permissions.mode", Kind("`read-only`, `ask`, `accept-edits` or `auto`", parse_mode), Mode.ASK,

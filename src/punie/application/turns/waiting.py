@@ -1,0 +1,164 @@
+"""Prompts that come while a turn of their session runs: refused, queued, or joined to the turn, as the settings say."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import anyio
+import anyio.lowlevel
+from attrs import define, field
+
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.run_turn import PromptTurn
+from punie.application.turns.steering import QUEUE, WhileBusy, check_room, queue_words
+from punie.domain.errors import SessionBusyError
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, TextDelta
+from punie.domain.session.prompt_files import typed_in
+from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.values.content import Prompt
+from punie.ports.agent import RunningTurn
+
+
+@define(eq=False)
+class Aside(RunningTurn):
+    """A prompt that begins no turn of its own; lives until it is answered."""
+
+    session: LiveSession
+    answer: Callable[[], Awaitable[TurnReport]]
+    id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
+
+    def cancel(self) -> None:
+        """Do nothing: the turn that it joined, if any, goes on."""
+
+    async def run(self) -> TurnReport:
+        return await self.answer()
+
+
+@define(eq=False)
+class WaitingTurn(RunningTurn):
+    """A turn that runs once those before it are over; lives from the acceptance of its prompt to its end.
+
+    `came` is set when its place has come, or never will, because the prompt was withdrawn.
+    """
+
+    place: Place
+    turn: PromptTurn
+    before: PromptTurn | None = field(default=None, init=False)
+    came: anyio.Event = field(factory=anyio.Event, init=False)
+    id: str = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.id = self.turn.id
+
+    @property
+    def session(self) -> LiveSession:
+        """The session of the turn."""
+        return self.turn.session
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt that waits."""
+        return self.turn.prompt
+
+    def withdraw(self) -> None:
+        """Have the prompt answered as cancelled; nothing is done for it."""
+        self.came.set()
+
+    def cancel(self) -> None:
+        """Withdraw the prompt, or end its turn."""
+        if self in self.session.waiting:
+            self.session.waiting.remove(self)
+            self.withdraw()
+        else:
+            self.turn.cancel()
+
+    async def run(self) -> TurnReport:
+        try:
+            await self.came.wait()
+            if self.before is None:
+                return TurnReport(StopReason.CANCELLED)
+            await self.before.done.wait()
+            await anyio.lowlevel.checkpoint()  # the answer to the prompt before goes first
+        except anyio.get_cancelled_exc_class():
+            self.place.give_up(self)
+            raise
+        return await self.turn.run()
+
+
+BegunTurn: TypeAlias = PromptTurn | WaitingTurn | Aside
+
+
+@define(eq=False)
+class Place:
+    """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
+
+    session: LiveSession
+    turn: PromptTurn | None = None
+    turns: int = 0
+    closing: anyio.Event = field(factory=anyio.Event)
+    gone: anyio.Event = field(factory=anyio.Event)
+
+    def begin(self, prompt: Prompt) -> BegunTurn:
+        """Accept a prompt, at once. Raises `SessionBusyError` where it may not wait, or too much waits."""
+        running, session = self.turn, self.session
+        if running is None:
+            self.turn = self._made(prompt)
+            return self.turn
+        if session.while_busy is WhileBusy.REFUSE:
+            raise SessionBusyError(session.id)
+        typed = typed_in(prompt)
+        if typed is not None and typed.name == QUEUE:
+            return Aside(session, lambda: self._look(typed.arguments))
+        if session.while_busy is WhileBusy.STEER and running.takes(prompt):
+            return Aside(session, lambda: self._join(running, prompt))
+        check_room(session.id, [waiting.prompt for waiting in session.waiting], prompt)
+        waiting = WaitingTurn(self, self._made(prompt))
+        session.waiting.append(waiting)
+        told = NoticeGiven(NoticeSeverity.INFO, "The prompt waits for the turn that runs", queue_words(session.waiting))
+        session.tasks.start_soon(session.recorder.lane.emit, told)
+        return waiting
+
+    def give_up(self, waiting: WaitingTurn) -> None:
+        """Leave out a prompt whose request was cancelled before its turn began."""
+        if waiting in self.session.waiting:
+            self.session.waiting.remove(waiting)
+        elif self.turn is waiting.turn:
+            self._leave()
+            waiting.turn.done.set()
+
+    def dismiss(self) -> None:
+        """Cancel what runs, withdraw what waits, and close the session."""
+        self.closing.set()
+        for waiting in self.session.waiting:
+            waiting.withdraw()
+        self.session.waiting.clear()
+        if self.turn is not None:
+            self.turn.cancel()
+
+    def _made(self, prompt: Prompt) -> PromptTurn:
+        self.turns += 1
+        return PromptTurn(self.session, prompt, self._leave, first=self.turns == 1)
+
+    def _leave(self) -> None:
+        """The turn is over: the next one that waits takes its place, unless a person stopped the work."""
+        over, self.turn = self.turn, None
+        waiting = self.session.waiting
+        following = waiting[0] if waiting else None
+        if over is not None and isinstance(following, WaitingTurn) and not over.cancelled:
+            del waiting[0]
+            self.turn, following.before = following.turn, over
+            following.came.set()
+        self.session.turn_over.set()
+
+    async def _look(self, arguments: str) -> TurnReport:
+        words = queue_words(self.session.waiting, arguments)
+        await self.session.recorder.lane.emit(TextDelta(f"{words}\n\n", uuid.uuid4().hex))
+        return TurnReport(StopReason.END_TURN)
+
+    async def _join(self, running: PromptTurn, prompt: Prompt) -> TurnReport:
+        if await running.steer(prompt) is None:
+            return await self.begin(prompt).run()
+        await running.done.wait()
+        return TurnReport(running.stop_reason or StopReason.REFUSAL)
