@@ -81,7 +81,7 @@ class WaitingTurn(RunningTurn):
                 return TurnReport(StopReason.CANCELLED)
             await self.before.done.wait()
             await anyio.lowlevel.checkpoint()  # the answer to the prompt before goes first
-        except anyio.get_cancelled_exc_class():
+        except BaseException:
             self.place.give_up(self)
             raise
         return await self.turn.run()
