@@ -13,7 +13,7 @@ ABSENT, FOLDER, OTHER = "absent", "folder", "other"
 ChangedBy: TypeAlias = Literal["tool", "command", "person"]
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
-"""Mode, size, and times of content and status in ns, and inode of a file: equal while nobody changed it.
+"""Mode, size, and times of content and status in ns, and inode of a file: equal while it is unchanged.
 
 Of a folder only the mode, since the names in it are compared themselves.
 """

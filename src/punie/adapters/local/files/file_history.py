@@ -37,7 +37,7 @@ HISTORY_LIMIT_BYTES = 256_000_000
 
 AHEAD_LIMIT_BYTES = HISTORY_LIMIT_BYTES // 2
 KEEP_LIMIT_S = 3.0
-"""The part of the bytes, and the time a command, for contents that are kept before anybody changed them."""
+"""The part of the bytes, and the time a command, for contents that are kept before they are changed."""
 
 KEPT_DAYS = 30
 ALL_LIMIT_BYTES = 2_000_000_000

@@ -102,7 +102,7 @@ class SessionChanges:
         return {*named, *islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *tracked}
 
     async def _before(self, turn: str, named: Iterable[str], diffs: Iterable[Diff]) -> dict[str, FileVersion]:
-        """What the files hold that a call names, and the folders that are not there yet."""
+        """The contents of the files that a call names, and the folders that are not there yet."""
         before = {path: await self.history.look(path) for path in named}
         for diff in diffs:
             before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)

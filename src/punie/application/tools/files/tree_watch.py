@@ -99,7 +99,7 @@ class TreeWatch:
         return {**scan.beside, **scan.stamps}, frozenset(scan.beside)
 
     async def _was(self, path: str, *, in_time: bool) -> FileVersion:
-        """What the path held at the last look, with its content where that is in git alone."""
+        """The path at the last look, with its content where that is in git alone."""
         stamp = self._stamps.get(path)
         if stamp is None or stamp[0] == FOLDER_MODE:
             return FileVersion(0 if stamp is None else FOLDER_MODE)
