@@ -27,6 +27,7 @@ COMMANDS = (
     "permissions",
     "sessions",
     "changes",
+    "undo",
     "trace",
     "config",
     "completion",

@@ -15,6 +15,7 @@ import anyio.to_thread
 from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
+from punie.application.sessions.rewinding import committed_already
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
@@ -159,7 +160,10 @@ class Process:
             for resource in cast("list[AbstractAsyncContextManager[object] | None]", box.lifecycle()):
                 if resource is not None:
                     await stack.enter_async_context(resource)
-            yield box.session()
+            live = box.session()
+            if not is_new and live.desk.permission.changes is not None:
+                await live.desk.permission.changes.history.recover(committed_already)
+            yield live
 
     async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:
         """The settings with the former model and mode of a session, as far as they can still be used."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import frozen
@@ -86,6 +86,15 @@ class FileChange:
     left: str
     by: ChangedBy = "tool"
     tool: str = ""
+
+
+@frozen
+class Move:
+    """One file of a change of several: its absolute path, and the keys of what it holds and of what it is to hold."""
+
+    path: str
+    now: str
+    to: str
 
 
 @frozen
@@ -182,4 +191,21 @@ class FileHistory(Protocol):
     @abstractmethod
     async def accepted(self) -> Mapping[str, str]:
         """The key of the content at which a person looked last, by path, whichever process kept it. Never raises."""
+
+    async def take_back(self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]) -> None:
+        """Make each path hold its version, and record it as changes of that turn by `undo`: all of them, or none.
+
+        `committed` is awaited once everything is ready on the disk; where it raises, nothing is done. If this process
+        is killed afterwards, `recover` of the next one completes the change. A folder is removed only if it is empty.
+        Raises `ToolFailedError` where a path does not hold what it should, or cannot be written.
+        """
+        ...
+
+    @abstractmethod
+    async def recover(self, committed: Callable[[str], Awaitable[bool]]) -> None:
+        """Complete a change of several files whose process was killed, or drop it where it was not committed.
+
+        `committed` is asked with the turn of the change. To be called by the only process that has the session open.
+        Files that somebody changed since stay. Never raises.
+        """
         ...

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,8 +17,10 @@ import anyio
 import anyio.to_thread
 from attrs import asdict
 
+from punie.adapters.local.files.taking_back import PENDING, in_order, read_pending, write_pending
 from punie.adapters.local.files.tree_scan import TreeScanner, stamp_of
 from punie.adapters.local.files.writing import Draft, in_words, named_draft, removed
+from punie.domain.errors import ToolFailedError
 from punie.mechanics.files import NO_LINK, opened_folder, read_file, read_path
 from punie.ports.history import (
     ABSENT,
@@ -27,6 +29,7 @@ from punie.ports.history import (
     FileChange,
     FileHistory,
     FileVersion,
+    Move,
     Stamp,
     TreeScan,
 )
@@ -46,7 +49,7 @@ ALL_LIMIT_BYTES = 2_000_000_000
 Both are looked at when another session makes its first change.
 """
 
-JOURNAL, ACCEPTED = "changes.jsonl", "accepted.jsonl"
+JOURNAL, ACCEPTED, UNDO = "changes.jsonl", "accepted.jsonl", "undo"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
@@ -140,6 +143,62 @@ class LocalFileHistory(FileHistory):
                     path, key = cast("list[object]", json.loads(line))
                     self._seen[str(path)] = str(key)
         return self._seen
+
+    async def take_back(self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]) -> None:
+        versions = {move.to: await self.version(move.to) for move in moves}
+        pending = None if self._folder is None else os.path.join(self._folder, PENDING)
+        async with self._alone:
+            await anyio.to_thread.run_sync(self._check, moves)
+            if pending is not None:
+                await anyio.to_thread.run_sync(write_pending, pending, turn, moves)
+            try:
+                await committed()
+            except BaseException:
+                if pending is not None:
+                    os.unlink(pending)
+                raise
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._take_back, turn, moves, versions)
+                if pending is not None:
+                    os.unlink(pending)
+
+    async def recover(self, committed: Callable[[str], Awaitable[bool]]) -> None:
+        pending = None if self._folder is None else os.path.join(self._folder, PENDING)
+        if pending is None:
+            return
+        turn, moves = await anyio.to_thread.run_sync(read_pending, pending)
+        if moves and await committed(turn):
+            versions = {move.to: await self.version(move.to) for move in moves}
+            async with self._alone:
+                await anyio.to_thread.run_sync(self._take_back, turn, moves, versions)
+        with suppress(OSError):
+            os.unlink(pending)
+
+    def _check(self, moves: Sequence[Move]) -> None:
+        """Keep what the files hold, so that this can be undone too. Raises `ToolFailedError` for a changed one."""
+        self._make()
+        for move in moves:
+            version = _look(move.path, FILE_LIMIT_BYTES)
+            if version.key != move.now:
+                raise ToolFailedError(f"{move.path} was changed meanwhile, so nothing was taken back. Look again.")
+            if version.data is not None:
+                with suppress(OSError):
+                    self._keep(version.key.partition(" ")[2], version.data)
+
+    def _take_back(self, turn: str, moves: Sequence[Move], versions: Mapping[str, FileVersion | None]) -> None:
+        """Do what is not done yet; a file that holds something else by now stays."""
+        if self._changes is None:
+            self._changes = self._load()
+        done = {change.path for change in self._changes if change.turn == turn and change.tool == UNDO}
+        for move in in_order(moves):
+            version, now = versions.get(move.to), _look(move.path, FILE_LIMIT_BYTES).key
+            if version is None or now not in {move.now, move.to}:
+                continue
+            if now != move.to:
+                with suppress(ToolFailedError):  # a folder that is not empty; a file that may not be written
+                    _put(move.path, version, self._draft)
+            if move.path not in done and _look(move.path, FILE_LIMIT_BYTES).key == move.to:
+                self._record(FileChange(turn, move.path, move.now, move.to, "tool", UNDO), FileVersion(), FileVersion())
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:

@@ -1,0 +1,1 @@
+"""`punie undo`: takes back what the turns of a session changed."""

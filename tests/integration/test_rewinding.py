@@ -1,0 +1,163 @@
+"""Files taken back to before a turn: what stays, what a killed process leaves, and that it can be undone itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio.lowlevel
+import pytest
+
+from punie.adapters.local.files.file_history import LocalFileHistory
+from punie.adapters.local.files.taking_back import PENDING, write_pending
+from punie.adapters.local.files.tree_scan import TreeScanner
+from punie.application.sessions.rewinding import carry_out, committed_already, plan_object, plan_text, planned
+from punie.application.tools.files.tree_watch import TreeWatch
+from punie.domain.errors import ToolFailedError
+from punie.ports.history import ABSENT, FileChange, Move
+from punie.ports.repository import Repository
+from tests.unit.application.doubles import MadeUpRepository
+
+pytestmark = pytest.mark.anyio
+
+
+class Session:
+    """The changes of one session in a folder without git, by turns of commands."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.top, self.state = tmp_path / "top", str(tmp_path / "state/s1")
+        self.top.mkdir()
+        self.history = LocalFileHistory(self.state, scanner=TreeScanner((str(self.top),)))
+        repository: Repository = MadeUpRepository()
+        self.watch = TreeWatch(self.history, repository)
+
+    async def command(self, turn: str, files: dict[str, bytes | None]) -> None:
+        await self.watch.before(turn, None, (), runs=True)
+        self.person(files)
+        await self.watch.look(FileChange(turn, "", "", "", "command", "run_command"), ())
+
+    def person(self, files: dict[str, bytes | None]) -> None:
+        for name, data in files.items():
+            path = self.top / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if data is None:
+                path.unlink()
+            else:
+                path.write_bytes(data)
+
+    def tree(self) -> dict[str, bytes | None]:
+        paths = sorted(self.top.rglob("*"))
+        return {str(one.relative_to(self.top)): None if one.is_dir() else one.read_bytes() for one in paths}
+
+    async def back(self, turns: Sequence[str], turn: str = "undo-1") -> tuple[str, ...]:
+        return await carry_out(self.history, await planned(self.history, turns), turn)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(tmp_path)
+
+
+async def test_an_undo_is_undone_like_any_change(session: Session) -> None:
+    session.person({"a": b"\xff", "gone": b"x"})
+    start = session.tree()
+    await session.command("t1", {"a": b"1", "gone": None, "f/g/new": b"n"})
+    after = session.tree()
+    assert sorted(Path(one).name for one in await session.back(["t1"])) == ["a", "gone", "new"]
+    assert session.tree() == start
+    await session.back(["undo-1"], "undo-2")
+    assert session.tree() == after
+    assert (await planned(session.history, ["undo-1"])).back == ()
+
+
+async def test_a_change_in_between_stays_with_its_difference_until_it_is_named(session: Session) -> None:
+    session.person({"a\n\x1b[31m": b"one\n", "b": b"b\n"})
+    await session.command("t1", {"a\n\x1b[31m": b"1\n", "b": b"2\n"})
+    session.person({"a\n\x1b[31m": b"1\nmine\n"})
+    await session.command("t2", {"a\n\x1b[31m": b"1\nmine\nmore\n"})
+    path = str(session.top / "a\n\x1b[31m")
+    plan = await planned(session.history, ["t1", "t2"])
+    assert [one.path for one in plan.kept] == [path]
+    assert "+mine" in plan.kept[0].difference
+    said = plan_text(plan, 1, str(session.top))
+    assert ("\x1b" in said, "a<U+000A>" in said, "M b" in said) == (False, True, True)
+    assert plan_object(plan, 1)["restored"] == [str(session.top / "b")]
+    named = await planned(session.history, ["t1", "t2"], [path])
+    assert {one.move.path for one in named.back} == {path, str(session.top / "b")}
+    await session.back(["t2"])
+    assert (session.top / "a\n\x1b[31m").read_bytes() == b"1\nmine\n"
+    assert "nothing was changed" in plan_text(await planned(session.history, ["t9"]), 9, "/")
+
+
+async def test_what_a_killed_process_began_is_completed_but_for_what_somebody_changed_since(session: Session) -> None:
+    session.person({"a": b"1", "b": b"1", "c": b"1"})
+    await session.command("t1", {"a": b"2", "b": b"2", "c": b"2", "d/e": b"2"})
+    moves = (await planned(session.history, ["t1"])).moves
+    write_pending(str(Path(session.state, PENDING)), "undo-1", moves)
+    session.person({"a": b"1", "b": b"person"})  # one was done before the kill, one is somebody else's by now
+    later = LocalFileHistory(session.state)
+    await later.recover(committed_already)
+    assert session.tree() == {"a": b"1", "b": b"person", "c": b"1"}
+    assert not Path(session.state, PENDING).exists()
+    assert {one.path for one in await later.changes() if one.turn == "undo-1"} >= {str(session.top / "c")}
+
+
+@pytest.mark.parametrize("note", [b"", b"[]", b'{"turn": 1, "moves": [[1]]}', b"\xff"])
+async def test_a_damaged_note_does_nothing_and_goes(session: Session, note: bytes) -> None:
+    await session.command("t1", {"a": b"1"})
+    Path(session.state, PENDING).write_bytes(note)
+    await LocalFileHistory(session.state).recover(committed_already)
+    assert not Path(session.state, PENDING).exists()
+    assert session.tree() == {"a": b"1"}
+
+
+async def test_nothing_is_done_where_a_file_changed_meanwhile_or_the_change_is_not_committed(session: Session) -> None:
+    await session.command("t1", {"a": b"1", "b": b"1"})
+    plan = await planned(session.history, ["t1"])
+    session.person({"b": b"person"})
+    with pytest.raises(ToolFailedError, match="changed meanwhile"):
+        await carry_out(session.history, plan, "undo-1")
+    session.person({"b": b"1"})
+
+    async def refuse() -> None:
+        raise ToolFailedError("no")
+
+    with pytest.raises(ToolFailedError, match="no"):
+        await session.history.take_back("undo-1", plan.moves, refuse)
+    assert session.tree() == {"a": b"1", "b": b"1"}
+    assert not Path(session.state, PENDING).exists()
+
+
+async def test_files_beyond_the_bounds_are_said_to_be_kept(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punie.adapters.local.files.file_history.FILE_LIMIT_BYTES", 10)
+    session.person({"large": b"x" * 11})
+    await session.command("t1", {"large": b"1", "small": b"1"})
+    plan = await planned(session.history, ["t1"])
+    assert [(Path(one.path).name, "not kept" in one.reason) for one in plan.kept] == [("large", True)]
+    monkeypatch.setattr("punie.adapters.local.files.tree_scan.FILES_LIMIT", 1)
+    await session.command("t2", {"small": b"2"})
+    assert session.watch.partly
+
+
+async def test_ignored_files_are_not_looked_at_until_the_rules_say_so(session: Session) -> None:
+    session.person({".gitignore": b"build/\n", "build/o": b"1", "b": b"1"})
+    await session.command("t1", {"build/o": b"2", "b": b"2"})
+    assert [Path(change.path).name for change in await session.history.changes()] == ["b"]
+    session.person({".gitignore": b"b\n"})
+    scan = await session.history.scan([str(session.top / "b"), str(session.top / "none")])
+    assert (str(session.top / "build/o") in scan.stamps, list(scan.beside)) == (True, [str(session.top / "b")])
+
+
+async def test_folders_go_last_and_come_first(session: Session) -> None:
+    session.person({"f/one": b"1"})
+    await session.command("t1", {})
+    (session.top / "f/one").unlink()
+    (session.top / "f").rmdir()
+    await session.command("t2", {"f": b"a file now"})
+    changes = [change for change in await session.history.changes() if change.turn == "t2" and change.by == "command"]
+    assert [change.was for change in changes] == [ABSENT]
+    await session.back(["t2"])
+    assert session.tree() == {}
+    moves = [Move(str(session.top / "x"), ABSENT, "folder"), Move(str(session.top / "x/y"), ABSENT, "folder")]
+    await session.history.take_back("undo-2", moves, anyio.lowlevel.checkpoint)
+    assert session.tree() == {"x": None, "x/y": None}
