@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Spawn
-from tests.e2e.processes import gone
+from tests.e2e.processes import gone, pid_in
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, text
 
@@ -138,6 +138,17 @@ async def test_hooks_of_another_agent_run_unchanged(spawn: Spawn, project: Path,
     assert "no secrets in prompts" in second.text
     assert hooks.log.read_text().split() == ["Bash", "Bash", "Write", "Write", "Edit", "Bash", "ended"]
 
+    def cli(*words: str) -> str:
+        return run_cli(*words, env=clean_environment(home), cwd=project).stdout
+
+    rows = [row for row in json.loads(cli("permissions", "audit", "--json")) if row["source"] == "hook"]
+    assert {"hook:SessionStart", "hook:PreToolUse", "hook:Stop", "hook:SessionEnd"} <= {row["tool"] for row in rows}
+    assert [row["verdict"] for row in rows if "validate.sh" in row["title"]].count("deny") == 1
+    cli("trace", session, "--output", "trace.html")
+    page = (project / "trace.html").read_text()
+    assert "The hook PreToolUse" in page
+    assert "lock files are made by tools" in page
+
 
 async def test_the_hooks_of_a_project_run_once_they_are_trusted_and_until_a_script_changes(
     spawn: Spawn, project: Path, hooks: Hooks
@@ -217,3 +228,23 @@ async def test_a_hook_ends_the_turn(spawn: Spawn, project: Path, hooks: Hooks):
         assert (turn.stop, turn.text) == ("end_turn", "A hook ended the turn: the budget is used up")
         assert (await ide.prompt(session)).text == "goes on"
     assert not (project / "two").exists()
+
+
+async def test_of_a_hook_nothing_is_left_when_punie_is_killed_or_the_turn_cancelled(
+    spawn: Spawn, project: Path, hooks: Hooks
+):
+    pid = hooks.home / "pid"
+    hooks.write({"UserPromptSubmit": [{"hooks": line(f"sleep 600 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")}]})
+    async with spawn([text("said")], caps={}, exits=None) as ide:
+        session = await ide.open(project)
+        prompt = await ide.start_prompt(session)
+        first = await pid_in(pid)
+        await ide.notify("session/cancel", {"sessionId": session})
+        assert (await prompt.turn()).stop == "cancelled"
+        await gone(first)
+        pid.unlink()
+        await ide.start_prompt(session)
+        second = await pid_in(pid)
+        ide.ended_early = True
+        ide.process.kill()
+        await gone(second)
