@@ -78,11 +78,12 @@ def test_json_has_the_documented_shape():
             {"tool": "git_diff", "source": "built-in", "tokens": report().unused[1].tokens},
         ],
         "brokenPrefixes": [{"what": "tool fmt added", "by": "the IDE", "requests": 4}],
+        "budgets": [],
     }  # fmt: skip
 
 
 def test_json_of_nothing_has_the_same_keys():
-    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": [], "brokenPrefixes": []}
+    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": [], "brokenPrefixes": [], "budgets": []}
     assert json.loads(usage_json(report([], [], []))) == empty
 
 

@@ -25,6 +25,7 @@ from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
     ContextUsed,
+    HookRan,
     ModelChanged,
     PermissionAnswered,
     RequestBegun,
@@ -36,7 +37,7 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, SessionBegun, SituationTold
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, SessionBegun, SituationTold
 from punie.domain.session.turn import Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
@@ -222,5 +223,5 @@ def test_a_session_of_an_older_punie_is_read_and_written_again_byte_for_byte() -
         assert event is not None
         assert entry_line(LogEntry(said["sequence"], said["at"], event)) == line
         kinds.add(said["kind"])
-    newer = {kind_name(SituationTold), kind_name(RequestBegun)}
+    newer = {kind_name(kind) for kind in (SituationTold, RequestBegun, PromptSteered, HookRan)}
     assert kinds == {kind_name(kind) for kind in get_args(LoggedEvent)} - newer
