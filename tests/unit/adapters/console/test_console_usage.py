@@ -83,7 +83,15 @@ def test_json_has_the_documented_shape():
 
 
 def test_json_of_nothing_has_the_same_keys():
-    empty = {"byTool": [], "byModel": [], "bySession": [], "byDay": [], "unused": [], "brokenPrefixes": [], "budgets": []}
+    empty = {
+        "byTool": [],
+        "byModel": [],
+        "bySession": [],
+        "byDay": [],
+        "unused": [],
+        "brokenPrefixes": [],
+        "budgets": [],
+    }
     assert json.loads(usage_json(report([], [], []))) == empty
 
 
