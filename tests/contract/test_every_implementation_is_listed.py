@@ -49,7 +49,7 @@ SUITES: dict[str, set[str]] = {
     "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
-    "EventSink": names(peer_table.SINKS) | {"_Aside", "_Heard"},  # they keep a summary's text, and doctor's calls
+    "EventSink": names(peer_table.SINKS) | {"_Aside", "_Heard", "_Progress"},  # a summary, doctor, a delegate
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "Elicitor": names(elicitor_benches.ELICITORS),
     "ToolProvider": names(peer_table.PROVIDERS),

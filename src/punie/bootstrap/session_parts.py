@@ -48,6 +48,7 @@ from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.settings.keys import (
     BOX_HOOKS,
     CHECK_EDITS,
+    DELEGATES,
     DISABLED_TOOLS,
     EFFORT,
     KEEP_SESSIONS,
@@ -327,7 +328,7 @@ def session(
         desk.prefix.go_on_from(conversation.kept.sent, conversation.kept.choice)
     asked = assemble.peer.broker if assemble.peer.person else None
     ledgers = (assemble.client_ledger, assemble.local.get(TerminalLedger))
-    return LiveSession(
+    live = LiveSession(
         id=setup.id,
         desk=desk,
         engine=conversation.opened(setup.id),
@@ -347,3 +348,10 @@ def session(
         if settings.budget.limits
         else None,
     )
+    if settings[DELEGATES]:
+        from punie.application.tools.session.delegate import Delegate
+        from punie.application.turns.delegates import Delegates
+
+        work = Delegates(live).work
+        desk.registry.keep(Delegate.DESCRIPTOR, lambda _services: Delegate(work), wanted=True)
+    return live

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import anyio
 from attrs import define, evolve, field, frozen
 
@@ -106,6 +109,14 @@ WAITING_LIMIT = 64
 """Calls that may wait for an answer; one more is refused unasked."""
 
 
+Phrased: TypeAlias = Callable[[PermissionQuestion], PermissionQuestion]
+
+
+def as_it_is(question: PermissionQuestion) -> PermissionQuestion:
+    """The question itself."""
+    return question
+
+
 @define(eq=False)
 class _Put:
     """A question that was put; `outcome` stays None where the asking call was stopped before there was an answer."""
@@ -123,6 +134,7 @@ class OpenQuestions:
     """
 
     broker: PermissionBroker
+    phrased: Phrased = as_it_is
     _put: dict[str, _Put] = field(factory=dict[str, _Put], init=False)
     _waiting: int = field(default=0, init=False)
     _places: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(SHOWN_LIMIT), init=False)
@@ -148,7 +160,7 @@ class OpenQuestions:
         put = self._put[key] = _Put()
         try:
             async with self._places:
-                put.outcome = await self.broker.ask(question)
+                put.outcome = await self.broker.ask(self.phrased(question))
                 return put.outcome
         finally:
             del self._put[key]

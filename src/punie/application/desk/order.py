@@ -6,7 +6,7 @@ import anyio
 from attrs import define, field
 
 from punie.domain.permission.policy import edits_files, only_looks
-from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult
+from punie.domain.tools.tool import DELEGATE, ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 
 SKIPPED = "skipped"
 """The code of a call that was not made because an edit before it failed."""
@@ -28,6 +28,11 @@ class Place:
     def looks(self) -> bool:
         """Whether the call may overlap with others that only look."""
         return self.tool is None or only_looks(self.tool)
+
+    @property
+    def lends(self) -> bool:
+        """Whether the call is the work of a delegate, which may overlap with that of others."""
+        return self.tool is not None and self.tool.name == DELEGATE and self.tool.source is ToolSource.BUILT_IN
 
 
 @define
@@ -58,7 +63,7 @@ class MessageOrder:
         if self._places[0] is place:
             return False
         before = self._places[: self._places.index(place)]
-        ahead = [other for other in before if not (other.looks and place.looks)]
+        ahead = [other for other in before if not (other.looks and place.looks) and not (other.lends and place.lends)]
         for done in [other.ending() for other in ahead]:  # all of them now: some may end during the first wait
             await done.wait()
         return bool(ahead)

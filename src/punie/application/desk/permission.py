@@ -5,9 +5,11 @@ The desk asks for permission for every well-formed call. Nothing here has an eff
 
 from __future__ import annotations
 
+from copy import copy
+
 from attrs import define, evolve, field, frozen
 
-from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions
+from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions, Phrased
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
 from punie.application.tools.files.session_changes import SessionChanges
@@ -100,7 +102,7 @@ class SessionPermission:
 
     `policy` is the one in force and changes with the mode. `review` reads commands. `questions` reaches the person.
     `changes` knows what the session may undo; without them more is asked. `stores` offers grants that outlive the
-    session.
+    session. `lent` decide in the same mode, for delegates.
     """
 
     context: SessionContext
@@ -113,6 +115,7 @@ class SessionPermission:
     _grants: KnownGrants = field(init=False)
     _definitions: KnownDefinitions = field(init=False)
     _roots: tuple[str, ...] = field(default=(), init=False)
+    lent: list[SessionPermission] = field(factory=list["SessionPermission"], init=False)
 
     def __attrs_post_init__(self) -> None:
         self._grants = KnownGrants(self.approvals.grants, self.context)
@@ -121,6 +124,20 @@ class SessionPermission:
     def switch(self, mode: Mode) -> None:
         """Decide in that mode from now on; open questions are decided again when they are answered."""
         self.policy = evolve(self.policy, mode=mode)
+        for lent in self.lent:
+            lent.switch(mode)
+
+    def lend(self, context: SessionContext, phrased: Phrased) -> SessionPermission:
+        """The same rules, mode and grants for a delegate, whose questions are `phrased`, until `take_back`."""
+        lent = copy(self)
+        lent.lent = []
+        lent.context, lent.questions = context, OpenQuestions(self.questions.broker, phrased)
+        self.lent.append(lent)
+        return lent
+
+    def take_back(self, lent: SessionPermission) -> None:
+        """The delegate is done."""
+        self.lent = [other for other in self.lent if other is not lent]
 
     async def judge(self, request: CallRequest) -> Judged:
         """Collect the facts about a call and decide: its places, what would run, whether the tool was approved."""

@@ -126,7 +126,7 @@ class SessionDesk:
     `offered` are the session's tools as the model sees them, `permission` decides about calls, `outputs` keeps texts
     that are too long for the model, and `ledger` records how each call ended. `linters` find problems in edited
     files where the IDE does not; None where edits are not looked at. `hooks` are the user's commands on events of the
-    session; None where there are none.
+    session; None where there are none. `only` are the names of a delegate's tools; None for all of the session's.
     """
 
     context: SessionContext
@@ -136,6 +136,7 @@ class SessionDesk:
     ledger: UsageLedger
     linters: tuple[Linter, ...] | None = None
     hooks: SessionHooks | None = None
+    only: frozenset[str] | None = None
     running: RunningCalls = field(init=False)
     pace: ProgressPace = field(init=False)
     lifetimes: ToolLifetimes = field(init=False)

@@ -37,6 +37,7 @@ from punie.domain.session.turn import PrefixBreak, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
 from punie.domain.values.content import Prompt
+from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_text
 from punie.ports.engine import ToolDoor
 from punie.ports.machine import Clock
@@ -152,7 +153,10 @@ class TurnDesk(ToolDoor):
         self.requests.begin()
         self._order.begin()
         self._state.begin()
-        return await self.desk.offered.current()
+        catalog, only = await self.desk.offered.current(), self.desk.only
+        if only is None:
+            return catalog
+        return ToolCatalog(tool for tool in self.desk.registry.catalog() if tool.name in only)
 
     async def call(self, call: ToolCall) -> ToolResult:
         result = await self._call(call, None)
@@ -161,6 +165,8 @@ class TurnDesk(ToolDoor):
         return result
 
     async def _call(self, call: ToolCall, composition: Composition | None) -> ToolResult:
+        if self.desk.only is not None and call.name not in self.desk.only:
+            return ToolResult.failure(f"{one_line(call.name, 80)} is none of this delegate's tools.")
         under_way = self._enter(call, composition)
         result = ToolResult.cancelled()
         try:

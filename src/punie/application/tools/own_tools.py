@@ -25,6 +25,7 @@ from punie.application.tools.python.python_tests import PythonTests
 from punie.application.tools.python.python_types import PythonTypes
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.call_tool import CallTool
+from punie.application.tools.session.delegate import Delegate
 from punie.application.tools.session.load_skill import LoadSkill
 from punie.application.tools.session.run_code import RunCode
 from punie.application.tools.session.search_tools import SearchTools
@@ -72,9 +73,9 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
     SwitchMode,
     RunCode,
 )
-"""Every tool of ours that a session may offer by default or by its client, in the order in which they are offered."""
+"""The tools of ours in the order in which they are offered, without those that few sessions are offered."""
 
-OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage))
+OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage, Delegate))
 """Names that tools of ours have, whether or not a session offers them."""
 
 TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)

@@ -16,7 +16,7 @@ KEPT_BACK = Prompt.of_text("[a hook of the user kept this prompt back]")
 async def with_hooks(session: LiveSession, prompt: Prompt) -> Prompt | str:
     """The prompt with what hooks say to it, as the log has it then; the reason in words where they refuse it."""
     hooks = session.desk.hooks
-    if hooks is None or session.model == DIRECT:
+    if hooks is None or session.model == DIRECT or session.lent is not None:
         return prompt
     answer = await hooks.prompted(prompt.text)
     if answer.blocked or answer.halts:
@@ -35,7 +35,7 @@ async def more_work(session: LiveSession, asked: int) -> Prompt | None:
     `asked` is how often they asked in this turn.
     """
     hooks = session.desk.hooks
-    if hooks is None or session.model == DIRECT or asked >= MOST_TIMES:
+    if hooks is None or session.model == DIRECT or session.lent is not None or asked >= MOST_TIMES:
         return None
     wanted = await hooks.stopping(again=asked > 0)
     return Prompt.of_text(f"[The user's hooks ask for more before you end:]\n{wanted}") if wanted else None

@@ -21,7 +21,7 @@ from punie.application.tools.session.switch_mode import SwitchMode
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions, mode_fact
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
-from punie.application.turns.spending import SessionBudget
+from punie.application.turns.spending import SessionBudget, TurnBudget
 from punie.application.turns.steering import WaitingPrompt, WhileBusy
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
@@ -180,6 +180,18 @@ class SessionCommands:
         return tuple(by_name.values())
 
 
+@frozen
+class Lent:
+    """The place of a delegate in the session that it works for; lives as long as the delegate.
+
+    Usage is recorded for `session_id`, effects for the turn `turn_id`, and `budget` is that of the turn.
+    """
+
+    session_id: str
+    turn_id: str
+    budget: TurnBudget | None = None
+
+
 CLOSE_LIMIT_S = 2.0
 """How long an engine may take to close its connections."""
 
@@ -193,7 +205,7 @@ class LiveSession(OwnTaskGroup):
     whose snapshots are kept. `unheard` was said to a turn that stopped before its next request.
     Both names change together with `engine`, in `model_switch.py`, in the order of `switches`.
     `while_busy` says what becomes of a prompt that comes while a turn runs; `waiting` are those that wait, in order.
-    `budget` is None where the settings limit nothing.
+    `budget` is None where the settings limit nothing, and `lent` where the session is no delegate's.
     `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
     and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
     """
@@ -215,6 +227,7 @@ class LiveSession(OwnTaskGroup):
     budget: SessionBudget | None = None
     unheard: tuple[Block, ...] = ()
     while_busy: WhileBusy = WhileBusy.REFUSE
+    lent: Lent | None = None
     waiting: list[WaitingPrompt] = field(factory=list[WaitingPrompt], init=False)
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)

@@ -155,8 +155,12 @@ class PromptTurn(RunningTurn):
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
+        lent = self.session.lent
         self._steering = Steering(self.session.id, self.session.recorder.steered)
-        self._desk = TurnDesk(self.session.desk, self.id, self._news, given=self._steering.given)
+        within = self.id if lent is None else lent.turn_id
+        self._desk = TurnDesk(self.session.desk, within, self._news, given=self._steering.given)
+        if lent is not None and lent.budget is not None:
+            self._desk.ahead = lent.budget.check
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
@@ -186,7 +190,7 @@ class PromptTurn(RunningTurn):
         clock = self.session.clock
         self._started = clock.epoch_s(), clock.monotonic_s()
         self._desk.requests.model = self.session.model
-        if self.session.desk.hooks is not None:
+        if self.session.desk.hooks is not None and self.session.lent is None:
             self.session.desk.hooks.halt = self._halt
         events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, self._desk.requests)
         reason: StopReason | None = StopReason.CANCELLED
@@ -255,7 +259,7 @@ class PromptTurn(RunningTurn):
 
         if session.budget is None or session.model == DIRECT:
             return await work()
-        budget = TurnBudget(session.budget, lambda: events.usage)
+        budget = session.budget.turn = TurnBudget(session.budget, lambda: events.usage)
         self._desk.ahead = budget.check
         session.tasks.start_soon(budget.watch)
         try:
@@ -349,6 +353,7 @@ class PromptTurn(RunningTurn):
         elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value
         session, broke = self.session, self._desk.requests.broke
+        books = session.id if session.lent is None else session.lent.session_id
         session.desk.ledger.record_turn(
-            TurnRecord(session.id, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
+            TurnRecord(books, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
         )

@@ -38,7 +38,7 @@ class SessionBudget:
     """The limits of one session with what a person added to them; lives as long as the session.
 
     `broker` reaches a person, who is asked before a turn is stopped; None where there is none. `granted` are the
-    amounts that a person allowed beyond the limits, by their names.
+    amounts that a person allowed beyond the limits, by their names. `turn` is the budget of the last turn.
     """
 
     budget: Budget
@@ -49,6 +49,7 @@ class SessionBudget:
     broker: PermissionBroker | None = None
     granted: dict[str, float] = field(factory=dict[str, float], init=False)
     told: set[object] = field(factory=set[object], init=False)
+    turn: TurnBudget | None = field(default=None, init=False)
 
     async def earlier(self, but: Collection[str]) -> Mapping[Span, Spent]:
         """The sums of the turns that have ended, without those of these ids."""

@@ -196,6 +196,10 @@ WEB = Key(
     "whether the model is offered `fetch_page`, which reads a page of the web and asks by host",
     MAY_SAY_NO, page="web.md",
 )
+DELEGATES = Key(
+    "tools.delegates", YES, False, "whether the model is offered `delegate`: helpers with a context of their own",
+    MAY_SAY_NO, page="delegates.md",
+)
 TIME_S = Key(
     "limits.time_s", NUMBER, _CALL.time_s,
     "seconds that a call's effect may take; the person's thinking is not counted. A tool that declares an expected "

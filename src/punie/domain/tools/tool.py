@@ -23,6 +23,9 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names that model providers accept."""
 
 
+DELEGATE = "delegate"
+
+
 class ToolKind(StrEnum):
     """ACP's tool kinds; a kind is a hint for icons and for the policy, never a permission by itself."""
 

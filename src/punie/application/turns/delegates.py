@@ -1,0 +1,225 @@
+"""Delegates: sub-sessions that work within a turn, on the desk, the rules and the budget of the session."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from attrs import define, evolve, field
+
+from punie.application.desk.session_desk import SessionDesk
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
+from punie.application.sessions.recorder import MemoryRecord, SessionRecord, SessionRecorder
+from punie.application.sessions.stored import DELEGATED
+from punie.application.tools.session.call_tool import CallTool
+from punie.application.tools.session.delegate import Delegate, Errand
+from punie.application.tools.session.search_tools import SearchTools
+from punie.application.tools.session.switch_mode import SwitchMode
+from punie.application.tools.session.update_plan import UpdatePlan
+from punie.application.tools.session_tool import CallContext
+from punie.application.turns.live_session import Lent, LiveSession, SessionCommands
+from punie.application.turns.model_shelf import ContextGauge, ReadyModel
+from punie.application.turns.run_turn import PromptTurn
+from punie.domain.errors import EngineError, LeaseLostError, SessionStoreError, ToolFailedError
+from punie.domain.model.provider import DIRECT
+from punie.domain.permission.flow import PermissionQuestion
+from punie.domain.session.events import (
+    NoticeGiven,
+    PermissionAsked,
+    PermissionSettled,
+    SecurityViolation,
+    SessionEvent,
+    TextDelta,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    UsageChanged,
+)
+from punie.domain.session.log import LogEntry, SessionBegun
+from punie.domain.session.turn import StopReason, Usage
+from punie.domain.tools.tool import ToolResult, ToolSource
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.display import one_line
+from punie.ports.engine import EventSink
+from punie.ports.tools import CallProgress
+
+AT_ONCE: Final = 4
+RESULT_CHARS: Final = 20_000
+LINE_CHARS: Final = 200
+
+NOT_LENT: Final = frozenset({
+    *(tool.DESCRIPTOR.name for tool in (Delegate, UpdatePlan, SwitchMode, SearchTools, CallTool)), "run_code",
+})  # fmt: skip
+"""Tools that are about the conversation with the person, or reach further tools."""
+
+OPENING: Final = (
+    "You are a delegate: another agent gave you this task. Do it alone, with nobody to ask back. Your last message is "
+    "all that the other agent gets: put the result in it.\n\nThe task:\n"
+)
+
+
+@define(eq=False)
+class _Progress(EventSink):
+    """Shows a delegate on the card of the call that began it; lives as long as the delegate.
+
+    The cards of its own calls are shown where a person is asked about them. `text` is its last message.
+    """
+
+    session: LiveSession
+    errand: Errand
+    progress: CallProgress
+    usage: Usage = field(factory=Usage, init=False)
+    text: str = field(default="", init=False)
+    turn_id: str = field(default="", init=False)
+    _steps: int = field(default=0, init=False)
+    _message: str | None = field(default=None, init=False)
+    _cards: dict[str, list[SessionEvent]] = field(factory=dict[str, list[SessionEvent]], init=False)
+    _shown: set[str] = field(factory=set[str], init=False)
+
+    async def emit(self, event: SessionEvent) -> None:
+        match event:
+            case TextDelta(text, message):
+                self.text, self._message = (self.text if message == self._message else "") + text, message
+            case UsageChanged(usage):
+                self._spent(usage)
+            case ToolCallAnnounced(call_id, title=title):
+                self._steps += 1
+                asked = f"{title} (for the delegate: {self.errand.title})"
+                self._cards[call_id] = [evolve(event, title=asked, quiet=False)]
+                await self.progress.show(Text(f"Step {self._steps}: {one_line(title, LINE_CHARS)}"))
+            case ToolCallUpdated():
+                await self._updated(event)
+            case PermissionAsked(call_id):
+                self._shown.add(call_id)
+                for held in self._cards.get(call_id, ()):
+                    await self._client(held)
+            case PermissionSettled() | SecurityViolation() | NoticeGiven():
+                await self._client(event)
+            case _:
+                pass
+
+    async def _updated(self, event: ToolCallUpdated) -> None:
+        if event.call_id in self._shown:
+            await self._client(event)
+        elif event.status is None:
+            self._cards.setdefault(event.call_id, []).append(event)
+        if event.status is not None and event.status.terminal:
+            self._cards.pop(event.call_id, None)
+
+    async def _client(self, event: SessionEvent) -> None:
+        await self.session.recorder.lane.emit(event)
+
+    def _spent(self, usage: Usage) -> None:
+        self.usage = usage
+        budget = self.session.budget
+        if budget is not None and budget.turn is not None:
+            budget.turn.others[self.turn_id] = usage
+
+
+@define(eq=False)
+class Delegates:
+    """The delegates of one session; lives as long as the session. Four work at once, and others wait."""
+
+    session: LiveSession
+    _places: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(AT_ONCE), init=False)
+
+    async def work(self, errand: Errand, context: CallContext, progress: CallProgress) -> ToolResult:
+        """Carry out the errand within the turn of the call. Raises `ToolFailedError`."""
+        only, model = await self._lent(errand), errand.model or self.session.model
+        if model == DIRECT or (model != self.session.model and model not in self.session.shelf.names()):
+            raise ToolFailedError(f"There is no model {one_line(model, 80)} for a delegate. Leave `model` out.")
+        async with self._places:
+            try:
+                ready = await self.session.shelf.take(model)
+                return await self._worked(errand, model, ready, only, context.turn_id, progress)
+            except EngineError as error:
+                raise ToolFailedError(f"The delegate failed: {error}") from error
+
+    async def _lent(self, errand: Errand) -> frozenset[str]:
+        """The names of the delegate's tools. Raises `ToolFailedError` for one that cannot be lent."""
+        desk = self.session.desk
+        if errand.tools is None:
+            offered = await desk.offered.current()
+            return frozenset(tool.name for tool in offered if tool.source is not ToolSource.PIPELINE) - NOT_LENT
+        wrong = [name for name in errand.tools if name in NOT_LENT or name not in desk.registry.catalog()]
+        if wrong:
+            raise ToolFailedError(f"A delegate cannot have {one_line(', '.join(wrong), 200)}: name tools of yours.")
+        return frozenset(errand.tools)
+
+    async def _worked(
+        self, errand: Errand, model: str, ready: ReadyModel, only: frozenset[str], turn_id: str, progress: CallProgress
+    ) -> ToolResult:
+        parent, agent_id = self.session, f"{DELEGATED}{uuid.uuid4().hex}"
+        view, record = _Progress(parent, errand, progress), await self._record(agent_id)
+        recorder = SessionRecorder(view, parent.clock, record)
+        desk = self._desk(agent_id, recorder, errand, only)
+        engine = ready.engine.open(agent_id)
+        turn = PromptTurn(
+            LiveSession(
+                agent_id, desk, engine, recorder, evolve(parent.instructions, told=None), parent.ledgers,
+                evolve(parent.turn_limits, max_requests=min(errand.max_requests, parent.turn_limits.max_requests)),
+                parent.log, SessionCommands(), parent.shelf, model, ready.engine.name,
+                ContextGauge(ready.context_tokens), parent.effort if model == parent.model else None,
+                lent=Lent(parent.id, turn_id, None if parent.budget is None else parent.budget.turn),
+            ),
+            Prompt.of_text(f"{OPENING}{errand.task}"), lambda: None, first=False,
+        )  # fmt: skip
+        view.turn_id, reason = turn.id, StopReason.CANCELLED
+        failed: EngineError | None = None
+        try:
+            async with recorder, anyio.create_task_group() as tasks:
+                tasks.start_soon(record.keep)
+                try:
+                    reason = (await turn.run()).stop_reason
+                except EngineError as error:  # not in a group of exceptions
+                    failed = error
+                tasks.cancel_scope.cancel()
+        finally:
+            parent.desk.permission.take_back(desk.permission)
+            with anyio.move_on_after(1.0, shield=True):
+                await engine.aclose()
+                if isinstance(record, KeptRecord):
+                    await record.kept.let_go()
+        if failed is not None:
+            raise failed
+        return _result(agent_id, view, reason)
+
+    def _desk(self, agent_id: str, recorder: SessionRecorder, errand: Errand, only: frozenset[str]) -> SessionDesk:
+        """The session's own desk, with the delegate's id in the audit, and its name in questions."""
+        parent = self.session.desk
+
+        def phrased(question: PermissionQuestion) -> PermissionQuestion:
+            title = f"{question.title} (for the delegate: {errand.title})"
+            return evolve(question, session_id=self.session.id, title=title)
+
+        context = evolve(parent.context, events=recorder, session_id=agent_id)
+        permission = parent.permission.lend(context, phrased)
+        desk = SessionDesk(
+            context, parent.offered, permission, parent.outputs, parent.ledger, parent.linters, parent.hooks, only
+        )  # fmt: skip
+        desk.running, desk.pace, desk.lifetimes = parent.running, parent.pace, parent.lifetimes
+        desk.statistics, desk.places = parent.statistics, parent.places
+        return desk
+
+    async def _record(self, agent_id: str) -> SessionRecord:
+        """A log of its own where the session has one."""
+        kept, context = self.session.recorder.record, self.session.desk.context
+        if isinstance(kept, KeptRecord):
+            begun = LogEntry(1, self.session.clock.epoch_s(), SessionBegun(context.cwd, context.roots[1:]))
+            with suppress(SessionStoreError, LeaseLostError):
+                lease = await kept.kept.store.begin(agent_id, (begun,))
+                return KeptRecord(KeptSession(kept.kept.store, lease, 2), self.session.clock, self.session.log)
+        return MemoryRecord()
+
+
+def _result(agent_id: str, view: _Progress, reason: StopReason) -> ToolResult:
+    """The delegate's last words for the model of the session, with what they cost."""
+    used, text = view.usage, view.text.strip()
+    said = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]} [...]"
+    cost = f"{used.requests} requests, {used.input_tokens:,} tokens in and {used.output_tokens:,} out"
+    early = "" if reason is StopReason.END_TURN else f"; it stopped early: {reason.value}"
+    return ToolResult.success(
+        f"{said or '(no words)'}\n\n[delegate {agent_id}: {cost}{early}]",
+        structured={"text": said, "delegate": agent_id, "requests": used.requests, "stopReason": reason.value},
+    )

@@ -1,0 +1,128 @@
+"""Delegates over real pipes: side by side, on the session's desk, within its budget, and gone with a cancel."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from tests.e2e.conftest import Spawn
+from tests.e2e.processes import gone, pid_in, sleeper
+from tests.e2e.promptness import Stopwatch
+from tests.e2e.raw_client import clean_environment, run_cli
+from tests.stub_openai import Call, Reply, StubOpenAI
+
+pytestmark = [pytest.mark.anyio]
+
+MODEL = "openai-chat:stub"
+SLOW_START_S = 30.0
+ON = {"PUNIE_TOOLS_DELEGATES": "true"}
+
+
+def errands(*tasks: str, **more: Any) -> Reply:
+    return Reply(calls=[Call("delegate", {"task": task, **more}) for task in tasks])
+
+
+def results(stub: StubOpenAI, key: str) -> list[str]:
+    """The results of calls in the last request of the conversation whose first prompt has that key."""
+    last = [request for request in stub.requests if key in str(request.messages[:2])][-1]
+    return [str(message["content"]) for message in last.messages if message["role"] == "tool"]
+
+
+async def test_delegates_work_side_by_side_on_the_sessions_desk(spawn: Spawn, project: Path, tmp_path: Path):
+    notes, new = str(project / "notes.txt"), str(project / "new.txt")
+    read, write = Call("read_file", {"path": notes}), Call("write_file", {"path": new, "content": "by beta\n"})
+    nested = Call("delegate", {"task": "more"})
+    talks = {
+        "MAIN": [errands("do ALPHA", "do BETA", "do GAMMA"), Reply(text=["all done"])],
+        "ALPHA": [Reply(calls=[read]), Reply(text=["alpha has read it"])],
+        "BETA": [Reply(calls=[write]), Reply(text=["beta has written it"])],
+        "GAMMA": [Reply(calls=[nested, Call("run_command", {"command": "ls"})]), Reply(text=["gamma is alone"])],
+    }
+    with StubOpenAI(conversations=talks) as stub:
+        async with spawn(model=MODEL, env={**stub.environment(), **ON}) as ide:
+            session = await ide.open(project)
+            ide.person.will("allow_once")
+            turn = await ide.prompt(session, "MAIN", timeout_s=SLOW_START_S)
+            assert (turn.text, turn.stop) == ("all done", "end_turn")
+            (question,) = ide.person.questions
+            assert question["toolCall"]["title"].endswith("(for the delegate: do BETA)")
+            shown = sorted(card.shown["title"] for card in turn.cards)
+            assert shown[:3] == ["Delegate: do ALPHA", "Delegate: do BETA", "Delegate: do GAMMA"]
+            assert len(shown) == 4, "the call that asked has a card as well"
+            assert {card.status for card in turn.cards} == {"completed"}
+            assert (project / "new.txt").read_text() == "by beta\n"
+            listed = await ide.request("session/list", {})
+            assert [one["sessionId"] for one in listed["sessions"]] == [session]
+        told = results(stub, "MAIN")
+        assert ["alpha has read it" in told[0], "beta has written it" in told[1], "[delegate dele_" in told[2]] == [
+            True,
+            True,
+            True,
+        ]
+        assert any("none of this delegate's tools" in one for one in results(stub, "GAMMA"))
+        offered = [tool["function"]["name"] for tool in stub.requests[1].body["tools"]]
+        assert "delegate" not in offered
+        assert "update_plan" not in offered
+
+    def check() -> None:
+        env = clean_environment(tmp_path / "home")
+        agent = told[1].split("[delegate ")[1].split(":")[0]
+        audit = run_cli("permissions", "audit", "--json", env=env, cwd=project).stdout
+        assert agent in audit, "each delegate has an id of its own in the audit"
+        trace = run_cli("trace", agent, "--output", str(tmp_path / "page.html"), env=env, cwd=project)
+        assert trace.returncode == 0, trace.stderr
+        assert "beta has written it" in (tmp_path / "page.html").read_text("utf-8")
+        usage = json.loads(run_cli("usage", "--json", "--session", session, env=env, cwd=project).stdout)
+        assert usage["byModel"][0]["requests"] == 8, "the work of delegates is the session's"
+
+    await anyio.to_thread.run_sync(check)
+
+
+async def test_a_delegates_use_counts_to_the_turn_and_a_subset_is_all_it_has(spawn: Spawn, project: Path):
+    read = Reply(calls=[Call("read_file", {"path": str(project / "notes.txt")})])
+    talks = {
+        "MAIN": [errands("do ALPHA", tools=["read_file"], max_requests=9), Reply(text=["never"])],
+        "ALPHA": [read, read, read, read],
+        "WRONG": [errands("x", tools=["no_such", "delegate"]), errands("x", model="other:model"), Reply(text=["ok"])],
+        "SHORT": [errands("do SMALL", max_requests=1), Reply(text=["done"])],
+        "SMALL": [read, read],
+    }
+    with StubOpenAI(conversations=talks) as stub:
+        budget = {"PUNIE_BUDGET_TURN_REQUESTS": "4"}
+        async with spawn(model=MODEL, env={**stub.environment(), **ON, **budget}) as ide:
+            session = await ide.open(project)
+            ide.person.will("reject_once")
+            turn = await ide.prompt(session, "MAIN", timeout_s=SLOW_START_S)
+            assert turn.stop == "max_turn_requests"
+            assert "used 4 of 4 requests" in turn.text
+            assert len(stub.requests) == 4
+            assert [tool["function"]["name"] for tool in stub.requests[1].body["tools"]] == ["read_file"]
+            assert (await ide.prompt(await ide.open(project), "WRONG")).text == "ok"
+            wrong = results(stub, "WRONG")
+            assert "cannot have no_such, delegate" in wrong[0]
+            assert "no model other:model" in wrong[1]
+            assert (await ide.prompt(await ide.open(project), "SHORT")).text == "done"
+            assert "stopped early: max_turn_requests" in results(stub, "SHORT")[0]
+
+
+async def test_a_cancel_reaches_all_delegates_and_leaves_no_process(spawn: Spawn, project: Path):
+    files = [project / f"pid-{number}" for number in range(3)]
+    talks = {f"TASK{at}": [Reply(calls=[Call("run_command", {"command": sleeper(f)})])] for at, f in enumerate(files)}
+    main = [errands("TASK0", "TASK1", "TASK2"), Reply(text=["next"])]
+    with StubOpenAI(conversations={"MAIN": main, **talks}) as stub:
+        async with spawn(model=MODEL, env={**stub.environment(), **ON}, caps={}) as ide:
+            session = await ide.open(project)
+            ide.person.always("allow_once")
+            running = await ide.start_prompt(session, "MAIN")
+            pids = [await pid_in(file, SLOW_START_S) for file in files]
+            ending = Stopwatch()
+            await ide.cancel(session)
+            assert (await running.turn()).stop == "cancelled"
+            assert ending.seconds() < 1.0
+            for pid in pids:
+                await gone(pid)
+            assert (await ide.prompt(session, "go on")).text == "next"
