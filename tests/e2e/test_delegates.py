@@ -118,7 +118,7 @@ async def test_a_cancel_reaches_all_delegates_and_leaves_no_process(spawn: Spawn
             session = await ide.open(project)
             ide.person.always("allow_once")
             running = await ide.start_prompt(session, "MAIN")
-            pids = [await pid_in(file, SLOW_START_S) for file in files]
+            pids = [await pid_in(file, 2 * SLOW_START_S) for file in files]
             ending = Stopwatch()
             await ide.cancel(session)
             assert (await running.turn()).stop == "cancelled"
