@@ -110,7 +110,7 @@ _EXIT_CODES = """## Exit codes
 | code | when |
 |---|---|
 | 0 | done |
-| 1 | the turn, or the check, failed |
+| 1 | the turn, or the check, failed; or a budget stopped the turn |
 | 2 | wrong usage, or settings that do not load |
 | 3 | the turn ended normally, a call was denied, and no later call succeeded |
 | 4 | the model could not be reached, or refused us |

@@ -18,7 +18,7 @@ from punie.domain.session.events import TextDelta, TitleChanged, TurnEnded
 from punie.domain.session.log import EngineSnapshot, LogEntry, PromptAccepted, SessionBegun, SessionSummary
 from punie.domain.session.turn import StopReason
 from punie.domain.values.content import Prompt
-from punie.ports.sessions import SessionLease, SessionStore
+from punie.ports.sessions import DELEGATED, OWN_CHARS, SessionLease, SessionStore
 from tests.contract.session_benches import SESSION_STORES, StoreBench
 from tests.fakes.sessions import BEGIN, a_conversation, entries
 
@@ -57,6 +57,19 @@ async def listed(store: SessionStore, cwd: str | None = None, limit: int = 50) -
         found += page.sessions
         if (cursor := page.next_cursor) is None:
             return found
+
+
+async def test_the_sessions_of_delegates_are_in_no_list_and_go_with_the_session_they_worked_for(bench: StoreBench):
+    ours = [f"{DELEGATED}{parent}_{'0' * OWN_CHARS}" for parent in ("sess_a", ODD)]
+    others = [f"{DELEGATED}sess_a_b_{'0' * OWN_CHARS}", f"{DELEGATED}sess_ab_{'0' * OWN_CHARS}"]
+    for session_id in ("sess_a", ODD, *ours, *others):
+        await bench.here.release(await begun(bench.here, session_id))
+    assert {one.id for one in await listed(bench.beside, limit=1)} == {"sess_a", ODD}
+    for parent in ("sess_a", ODD):
+        assert await bench.beside.delete(parent)
+    assert [await bench.here.summary(one) for one in ours] == [None, None]
+    assert [await bench.here.read(one) for one in ours] == [(), ()]
+    assert all([await bench.here.summary(one) for one in others])
 
 
 # ---------------------------------------------------------------------------------------------- the log

@@ -89,13 +89,14 @@ async def test_each_limit_of_a_turn_stops_it_where_nobody_can_be_asked(runs: Run
         assert (end["stopReason"], code, len(runs.stub.requests)) == ("max_tokens", 1, 2)
         assert "tokens (budget.turn_tokens)" in said
         end, said, code = runs.ask(many, turn_cost=0.0001)
-        assert (end["stopReason"], len(runs.stub.requests)) == ("end_turn", 3)
+        assert (end["stopReason"], end["budget"], code, len(runs.stub.requests)) == ("end_turn", "turn_cost", 1, 3)
         assert "(budget.turn_cost)" in said, "an unknown price counts by a bound"
         end, said, code = runs.ask(many, turn_cost=0.0001, unknown_price=0)
-        assert (end["stopReason"], len(runs.stub.requests)) == ("end_turn", 13)
+        assert (end["stopReason"], code, len(runs.stub.requests)) == ("end_turn", 0, 13)
         assert "Stopped" not in said
-        end, said, _ = runs.ask('{"chunks": 2, "hang": true}', turn_time_s=1.5)
-        assert end["stopReason"] == "end_turn"
+        assert "budget" not in end
+        end, said, code = runs.ask('{"chunks": 2, "hang": true}', turn_time_s=1.5)
+        assert (end["stopReason"], end["budget"], code) == ("end_turn", "turn_time_s", 124), "out of time"
         assert "1.5 seconds (budget.turn_time_s)" in said
 
     await anyio.to_thread.run_sync(check)
@@ -108,9 +109,10 @@ async def test_a_session_and_a_day_add_up_over_processes(runs: Runs):
         end, said, code = runs.ask("--session", runs.session, hello, session_requests=1)
         assert (end["stopReason"], code, len(runs.stub.requests)) == ("max_turn_requests", 1, 1)
         assert "This session has used 1 of 1 requests to the model (budget.session_requests)" in said
-        end, said, _ = runs.ask(hello, day_requests=1)
-        assert (end["stopReason"], len(runs.stub.requests)) == ("max_turn_requests", 1)
-        assert "The sessions of today have used 1 of 1 requests to the model (budget.day_requests)" in said
+        done = run_cli("ask", "--model", MODEL, hello, env=runs.environment(day_requests=1), cwd=runs.project)
+        assert (done.returncode, len(runs.stub.requests)) == (1, 1)
+        last = done.stdout.splitlines()[-1]
+        assert last.startswith("Stopped: The sessions of today have used 1 of 1 requests to the model (budget.day_requ")
         assert runs.ask(hello, day_requests=2)[0]["stopReason"] == "end_turn"
         shown = runs.json("usage", day_requests=4, turn_cost=2)["budgets"]
         assert shown == [

@@ -22,7 +22,7 @@ from punie.domain.session.log import (
     summarised,
 )
 from punie.ports.machine import Clock, ProcessTable
-from punie.ports.sessions import SessionLease, SessionStore
+from punie.ports.sessions import DELEGATED, OWN_CHARS, SessionLease, SessionStore
 
 
 @define
@@ -130,7 +130,8 @@ class MemorySessionStore(SessionStore):
 
     async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
         begin = None if cursor is None else place_of(cursor)
-        logs = [(log.summary, log) for log in self.kept.logs.values() if log.summary is not None]
+        known = [(log.summary, log) for log in self.kept.logs.values() if log.summary is not None]
+        logs = [(summary, log) for summary, log in known if not summary.id.startswith(DELEGATED)]
         as_of = max((summary.updated_at for summary, _ in logs), default=0.0) if begin is None else begin.as_of
         placed = [
             (place, summary)
@@ -171,7 +172,10 @@ class MemorySessionStore(SessionStore):
         if holder is not None:
             raise SessionHeldError(session_id, holder)
         self.kept.leases.pop(session_id, None)
-        log = self.kept.logs.pop(session_id, None)
+        log, of_delegates = self.kept.logs.pop(session_id, None), f"{DELEGATED}{session_id}_"
+        for other in list(self.kept.logs):
+            if other.startswith(of_delegates) and len(other) == len(of_delegates) + OWN_CHARS:
+                del self.kept.logs[other]
         return log is not None and bool(log.entries)
 
     def _holder(self, session_id: str, *, but_own: bool) -> str | None:

@@ -38,6 +38,7 @@ class Exit(IntEnum):
     USAGE = 2
     DENIED = 3
     MODEL = 4
+    LATE = 124
 
 
 EXIT_OF_SIGNAL = {signal.SIGINT: 130, signal.SIGTERM: 143}

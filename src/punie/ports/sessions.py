@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from attrs import frozen
 
 from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary
 from punie.domain.session.turn import CallRecord, TurnRecord
+
+DELEGATED: Final = "dele_"
+"""The beginning of the ids of delegates' sessions, before the id of the session that the delegate worked for.
+
+After that id come "_" and as many characters as `OWN_CHARS`.
+"""
+
+OWN_CHARS: Final = 12
 
 
 @frozen
@@ -89,7 +97,7 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
-        """Sessions that have begun, latest change first, of one directory or all.
+        """Sessions that have begun, latest change first, of one directory or all, without those of delegates.
 
         Lost parts of the index are made again from the logs. Raises `ValueError` for a cursor that cannot be used.
         """
@@ -112,7 +120,10 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def delete(self, session_id: str) -> bool:
-        """Remove a session; False for an unknown one. Raises `SessionHeldError` where another process holds it."""
+        """Remove a session and those of its delegates; False for an unknown one.
+
+        Raises `SessionHeldError` where another process holds the session.
+        """
         ...
 
 

@@ -24,6 +24,18 @@ def test_the_cost_is_the_sessions_and_not_the_turns():
     assert gauge.read(ContextUsed(5)).cost_usd == 1.5
 
 
+def test_the_work_of_delegates_is_the_turns_and_then_the_sessions():
+    gauge = ContextGauge(1000)
+    gauge.count(UsageChanged(Usage(10, requests=1, cost_usd=1.0)))
+    gauge.lent["t1"] = Usage(1, requests=2, cost_usd=0.5)
+    gauge.lent["t1"] = Usage(2, requests=3, cost_usd=0.75)
+    assert gauge.whole_turn == Usage(12, requests=4, cost_usd=1.75)
+    assert gauge.read(ContextUsed(5)).cost_usd == 1.75
+    gauge.end_turn()
+    assert gauge.whole_turn == Usage()
+    assert gauge.spent.requests == 4
+
+
 def test_without_a_price_there_is_no_cost():
     gauge = ContextGauge(1000)
     gauge.count(UsageChanged(Usage(input_tokens=3)))

@@ -43,7 +43,7 @@ from punie.domain.servers.names import SEPARATOR
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent
 from punie.domain.session.log import LoggedEvent
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
-from punie.domain.session.turn import StopReason, Usage
+from punie.domain.session.turn import StopReason, TurnReport, Usage
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.ports.agent import Agent, RunningTurn
@@ -177,7 +177,7 @@ class AirSessionMethods(SessionMethods):
         try:
             report = await turn.run()
             reason = "cancelled" if report.stop_reason is StopReason.CANCELLED else None
-            answer = self._answer(session_id, report.stop_reason, report.usage)
+            answer = self._answer(session_id, report)
         except EngineError as error:
             answer = self._failed(session_id, turn.id, error)
             if answer is None:
@@ -188,13 +188,13 @@ class AirSessionMethods(SessionMethods):
                 self._connection.post("session/update", {"sessionId": session_id, "update": update})
         return answer
 
-    def _answer(self, session_id: str, stop_reason: StopReason, usage: Usage) -> Update:
-        answer: Update = {"stopReason": stop_reason.value, **used(usage)}
+    def _answer(self, session_id: str, report: TurnReport) -> Update:
+        answer: Update = {"stopReason": report.stop_reason.value, **used(report)}
         if not self._air.air:
             return answer
         model = self._agent.options(session_id).models.choice.model
         self._tell_auth(_auth_of(model))
-        return {**answer, "_meta": {**members_of(answer, "_meta"), "quota": _quota(usage, model)}}
+        return {**answer, "_meta": {**members_of(answer, "_meta"), "quota": _quota(report.usage, model)}}
 
     def _failed(self, session_id: str, turn_id: str, error: EngineError) -> Update | None:
         """The answer to a prompt whose model failed; None where the error is the answer, as in ACP."""
@@ -212,7 +212,7 @@ class AirSessionMethods(SessionMethods):
             "title": wire.message,
             "actions": list(actions),
         }
-        answer = self._answer(session_id, StopReason.END_TURN, Usage())
+        answer = self._answer(session_id, TurnReport(StopReason.END_TURN))
         return {**answer, "_meta": {**members_of(answer, "_meta"), **below_air({SESSION_FAILURE: failure})}}
 
     def _tell_auth(self, status: Update) -> None:

@@ -33,7 +33,7 @@ from punie.adapters.acp.wire import (
 from punie.domain.errors import UnknownSessionError
 from punie.domain.session.log import LogEntry, LoggedEvent
 from punie.domain.session.session import DiscoveryReport, OpenedSession, SessionSpec
-from punie.domain.session.turn import Usage
+from punie.domain.session.turn import TurnReport, Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.domain.values.json_value import camel
@@ -258,12 +258,17 @@ def _check_absolute(rule: str, *paths: str) -> None:
 async def _answered(turn: RunningTurn) -> object:
     """The answer to `session/prompt`; usage goes into `_meta`, since ACP v1 has no stable member for it."""
     report = await turn.run()
-    return {"stopReason": report.stop_reason.value, **used(report.usage)}
+    return {"stopReason": report.stop_reason.value, **used(report)}
 
 
-def used(usage: Usage) -> dict[str, object]:
-    """The usage of a turn as the `_meta` of the message that reports its end; empty where nothing was used."""
-    return {} if usage == Usage() else {"_meta": {EXTENSION: {"usage": encode_usage(usage)}}}
+def used(report: TurnReport) -> dict[str, object]:
+    """The `_meta` of the message that reports a turn's end: its usage, and the limit of the budget that stopped it.
+
+    Empty where nothing was used.
+    """
+    if report.usage == Usage() and report.limit is None:
+        return {}
+    return {"_meta": {EXTENSION: {"usage": encode_usage(report.usage), **present(budget=report.limit)}}}
 
 
 def encode_usage(usage: Usage) -> dict[str, object]:

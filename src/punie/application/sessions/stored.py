@@ -17,9 +17,6 @@ from punie.ports.engine import Engine
 from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
 
-DELEGATED = "dele_"
-"""The beginning of the ids of delegates' sessions, which no list shows."""
-
 
 @define
 class StoredSessions:
@@ -81,9 +78,7 @@ class StoredSessions:
         """
         while True:
             page = await self.store.sessions(cwd, cursor)
-            page = evolve(
-                page, sessions=tuple(each for each in page.sessions if each.turns and not each.id.startswith(DELEGATED))
-            )
+            page = evolve(page, sessions=tuple(each for each in page.sessions if each.turns))
             if page.sessions or page.next_cursor is None:
                 return page
             cursor = page.next_cursor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from contextlib import suppress
 from typing import Final
 
@@ -12,7 +11,7 @@ from attrs import define, evolve, field
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecord, SessionRecorder
-from punie.application.sessions.stored import DELEGATED
+from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.delegate import Delegate, Errand
 from punie.application.tools.session.search_tools import SearchTools
@@ -22,7 +21,7 @@ from punie.application.tools.session_tool import CallContext
 from punie.application.turns.live_session import Lent, LiveSession, SessionCommands
 from punie.application.turns.model_shelf import ContextGauge, ReadyModel
 from punie.application.turns.run_turn import PromptTurn
-from punie.domain.errors import EngineError, LeaseLostError, SessionStoreError, ToolFailedError
+from punie.domain.errors import LeaseLostError, PunieError, SessionStoreError, ToolFailedError
 from punie.domain.model.provider import DIRECT
 from punie.domain.permission.flow import PermissionQuestion
 from punie.domain.session.events import (
@@ -42,14 +41,14 @@ from punie.domain.tools.tool import ToolResult, ToolSource
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.display import one_line
 from punie.ports.engine import EventSink
+from punie.ports.sessions import DELEGATED, OWN_CHARS
 from punie.ports.tools import CallProgress
 
 AT_ONCE: Final = 4
-RESULT_CHARS: Final = 20_000
 LINE_CHARS: Final = 200
 
 NOT_LENT: Final = frozenset({
-    *(tool.DESCRIPTOR.name for tool in (Delegate, UpdatePlan, SwitchMode, SearchTools, CallTool)), "run_code",
+    *(tool.DESCRIPTOR.name for tool in (Delegate, AskUser, UpdatePlan, SwitchMode, SearchTools, CallTool)), "run_code",
 })  # fmt: skip
 """Tools that are about the conversation with the person, or reach further tools."""
 
@@ -82,7 +81,7 @@ class _Progress(EventSink):
             case TextDelta(text, message):
                 self.text, self._message = (self.text if message == self._message else "") + text, message
             case UsageChanged(usage):
-                self._spent(usage)
+                self.usage = self.session.gauge.lent[self.turn_id] = usage
             case ToolCallAnnounced(call_id, title=title):
                 self._steps += 1
                 asked = f"{title} (for the delegate: {self.errand.title})"
@@ -110,12 +109,6 @@ class _Progress(EventSink):
     async def _client(self, event: SessionEvent) -> None:
         await self.session.recorder.lane.emit(event)
 
-    def _spent(self, usage: Usage) -> None:
-        self.usage = usage
-        budget = self.session.budget
-        if budget is not None and budget.turn is not None:
-            budget.turn.others[self.turn_id] = usage
-
 
 @define(eq=False)
 class Delegates:
@@ -127,13 +120,15 @@ class Delegates:
     async def work(self, errand: Errand, context: CallContext, progress: CallProgress) -> ToolResult:
         """Carry out the errand within the turn of the call. Raises `ToolFailedError`."""
         only, model = await self._lent(errand), errand.model or self.session.model
-        if model == DIRECT or (model != self.session.model and model not in self.session.shelf.names()):
+        if model == DIRECT:
+            raise ToolFailedError("A delegate needs a model, and this session has none.")
+        if model not in {self.session.model, *self.session.shelf.names()}:
             raise ToolFailedError(f"There is no model {one_line(model, 80)} for a delegate. Leave `model` out.")
         async with self._places:
             try:
                 ready = await self.session.shelf.take(model)
-                return await self._worked(errand, model, ready, only, context.turn_id, progress)
-            except EngineError as error:
+                return await self._worked(errand, model, ready, only, context, progress)
+            except PunieError as error:
                 raise ToolFailedError(f"The delegate failed: {error}") from error
 
     async def _lent(self, errand: Errand) -> frozenset[str]:
@@ -148,9 +143,11 @@ class Delegates:
         return frozenset(errand.tools)
 
     async def _worked(
-        self, errand: Errand, model: str, ready: ReadyModel, only: frozenset[str], turn_id: str, progress: CallProgress
-    ) -> ToolResult:
-        parent, agent_id = self.session, f"{DELEGATED}{uuid.uuid4().hex}"
+        self, errand: Errand, model: str, ready: ReadyModel, only: frozenset[str], context: CallContext,
+        progress: CallProgress,
+    ) -> ToolResult:  # fmt: skip
+        parent = self.session
+        agent_id = f"{DELEGATED}{parent.id}_{context.call_id[-OWN_CHARS:]}"
         view, record = _Progress(parent, errand, progress), await self._record(agent_id)
         recorder = SessionRecorder(view, parent.clock, record)
         desk = self._desk(agent_id, recorder, errand, only)
@@ -161,18 +158,18 @@ class Delegates:
                 evolve(parent.turn_limits, max_requests=min(errand.max_requests, parent.turn_limits.max_requests)),
                 parent.log, SessionCommands(), parent.shelf, model, ready.engine.name,
                 ContextGauge(ready.context_tokens), parent.effort if model == parent.model else None,
-                lent=Lent(parent.id, turn_id, None if parent.budget is None else parent.budget.turn),
+                lent=Lent(parent.id, context.turn_id, None if parent.budget is None else parent.budget.turn),
             ),
             Prompt.of_text(f"{OPENING}{errand.task}"), lambda: None, first=False,
         )  # fmt: skip
         view.turn_id, reason = turn.id, StopReason.CANCELLED
-        failed: EngineError | None = None
+        failed: PunieError | None = None
         try:
             async with recorder, anyio.create_task_group() as tasks:
                 tasks.start_soon(record.keep)
                 try:
                     reason = (await turn.run()).stop_reason
-                except EngineError as error:  # not in a group of exceptions
+                except PunieError as error:  # not in a group of exceptions
                     failed = error
                 tasks.cancel_scope.cancel()
         finally:
@@ -215,8 +212,7 @@ class Delegates:
 
 def _result(agent_id: str, view: _Progress, reason: StopReason) -> ToolResult:
     """The delegate's last words for the model of the session, with what they cost."""
-    used, text = view.usage, view.text.strip()
-    said = text if len(text) <= RESULT_CHARS else f"{text[:RESULT_CHARS]} [...]"
+    used, said = view.usage, view.text.strip()
     cost = f"{used.requests} requests, {used.input_tokens:,} tokens in and {used.output_tokens:,} out"
     early = "" if reason is StopReason.END_TURN else f"; it stopped early: {reason.value}"
     return ToolResult.success(

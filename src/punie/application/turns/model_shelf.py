@@ -92,16 +92,18 @@ class ContextGauge:
 
     `size_tokens` is the size of the model's context, where the settings or the model's name tell it. `continued` says
     that the session goes on from another process, and `before` is the last `ContextUsed` of its log. Without a cost in
-    that event the cost of the whole session is not known.
+    that event the cost of the whole session is not known. `turn` and `lent` are the totals of the turn so far: its own,
+    and those of its delegates' turns, by the ids of those.
     """
 
     size_tokens: int | None = None
     continued: bool = False
     before: ContextUsed | None = None
     latest: ContextUsed | None = field(default=None, init=False)
+    turn: Usage = field(factory=Usage, init=False)
+    lent: dict[str, Usage] = field(factory=dict[str, Usage], init=False)
     _told: bool = field(default=False, init=False)
     _settled: Usage = field(factory=Usage, init=False)
-    _turn: Usage = field(factory=Usage, init=False)
 
     def __attrs_post_init__(self) -> None:
         before = self.before
@@ -109,9 +111,14 @@ class ContextGauge:
             self.latest = before if self.size_tokens is None else evolve(before, size_tokens=self.size_tokens)
 
     @property
+    def whole_turn(self) -> Usage:
+        """The totals of the turn so far, with those of its delegates."""
+        return sum(self.lent.values(), self.turn)
+
+    @property
     def spent(self) -> Usage:
         """The usage since the session was opened in this process."""
-        return self._settled + self._turn
+        return self._settled + self.whole_turn
 
     @property
     def cost_usd(self) -> float | None:
@@ -124,11 +131,12 @@ class ContextGauge:
 
     def count(self, event: UsageChanged) -> None:
         """Note the turn's totals so far."""
-        self._turn = event.usage
+        self.turn = event.usage
 
     def end_turn(self) -> None:
         """Add the turn's totals to those of the session; later totals are the next turn's."""
-        self._settled, self._turn = self.spent, Usage()
+        self._settled, self.turn = self.spent, Usage()
+        self.lent.clear()
 
     def read(self, event: ContextUsed) -> ContextUsed:
         """The event with the session's cost added, and the size where the engine gave none."""

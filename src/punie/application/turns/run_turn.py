@@ -148,6 +148,7 @@ class PromptTurn(RunningTurn):
     _desk: TurnDesk = field(init=False)
     _steering: Steering = field(init=False)
     _halted: str = field(default="", init=False)
+    _limit: str | None = field(default=None, init=False)
     cancelled: bool = field(default=False, init=False)
     stop_reason: StopReason | None = field(default=None, init=False)
     _failure: str | None = field(default=None, init=False)
@@ -195,9 +196,8 @@ class PromptTurn(RunningTurn):
         events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, self._desk.requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
-            report = TurnReport(await self._work(events), events.usage)
-            reason = self.stop_reason = report.stop_reason
-            return report
+            reason = self.stop_reason = await self._work(events)
+            return TurnReport(reason, self.session.gauge.whole_turn, self._limit)
         except Exception as error:
             reason = None  # a failure is neither an end nor a cancel
             self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
@@ -259,7 +259,7 @@ class PromptTurn(RunningTurn):
 
         if session.budget is None or session.model == DIRECT:
             return await work()
-        budget = session.budget.turn = TurnBudget(session.budget, lambda: events.usage)
+        budget = session.budget.turn = TurnBudget(session.budget, session.gauge)
         self._desk.ahead = budget.check
         session.tasks.start_soon(budget.watch)
         try:
@@ -271,6 +271,7 @@ class PromptTurn(RunningTurn):
             return reason
         await events.stop(RequestEnding.CANCELLED)
         limit, words = budget.passed
+        self._limit = limit.name
         await events.emit(TextDelta(words, f"{self.id}-budget"))
         return limit.stop_reason
 
@@ -353,7 +354,9 @@ class PromptTurn(RunningTurn):
         elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value
         session, broke = self.session, self._desk.requests.broke
-        books = session.id if session.lent is None else session.lent.session_id
+        books = session.id
+        if session.lent is not None:  # its time is within that of the turn it works for
+            books, elapsed_ms = session.lent.session_id, 0.0
         session.desk.ledger.record_turn(
             TurnRecord(books, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
         )

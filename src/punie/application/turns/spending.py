@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Final
 
@@ -12,10 +12,10 @@ import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.sessions.recorder import SessionRecorder
-from punie.application.turns.budget import WARN_SHARE, Budget, Limit, Measure, Span, Spent, day_began
+from punie.application.turns.budget import WARN_SHARE, Budget, Limit, Measure, Span, Spent, added, day_began
+from punie.application.turns.model_shelf import ContextGauge
 from punie.domain.permission.flow import OptionKind, PermissionOption, PermissionQuestion, Selected
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.session.turn import Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Text
@@ -92,14 +92,13 @@ class SessionBudget:
 class TurnBudget:
     """The limits of one turn at work, in whose `scope` the engine runs; lives as long as the turn.
 
-    `used` gives the totals of the turn so far, `others` those of its delegates' turns, by their ids. `passed` is the
-    limit at which the turn was stopped, with the words for the person.
+    `gauge` has the totals of the turn so far. `passed` is the limit at which the turn was stopped, with the words for
+    the person.
     """
 
     session: SessionBudget
-    used: Callable[[], Usage]
+    gauge: ContextGauge
     scope: anyio.CancelScope = field(factory=anyio.CancelScope)
-    others: dict[str, Usage] = field(factory=dict[str, Usage], init=False)
     passed: tuple[Limit, str] | None = field(default=None, init=False)
     _granted: dict[str, float] = field(factory=dict[str, float], init=False)
     _warned: set[str] = field(factory=set[str], init=False)
@@ -134,7 +133,7 @@ class TurnBudget:
     async def _check(self, limits: Iterable[Limit]) -> None:
         session, now_s = self.session, self.session.clock.monotonic_s()
         if self._earlier is None or now_s - self._earlier[0] > READ_AGAIN_S:
-            self._earlier = now_s, await session.earlier(self.others)
+            self._earlier = now_s, await session.earlier(self.gauge.lent)
         for limit in limits:
             if self.passed is not None:
                 break
@@ -156,8 +155,9 @@ class TurnBudget:
         await self._tell_of_price(limit)
 
     async def _tell_of_price(self, limit: Limit) -> None:
-        price, used = self.session.budget.unknown_price, self.used()
-        if limit.measure is Measure.COST and used.requests and used.cost_usd is None:
+        price, gauge = self.session.budget.unknown_price, self.gauge
+        unknown = any(one.requests and one.cost_usd is None for one in (gauge.turn, *gauge.lent.values()))
+        if limit.measure is Measure.COST and unknown:
             words = f"A million tokens count as ${price:g} (budget.unknown_price) in the budget's sums."
             await self.session.tell("price", "The price of this model is not known", words)
 
@@ -180,7 +180,8 @@ class TurnBudget:
 
     def _used(self, limit: Limit) -> float:
         elapsed_s = self.session.clock.monotonic_s() - self._began_s - self._asked_s
-        own = self.session.budget.spent(sum(self.others.values(), self.used()), elapsed_s)[limit.measure]
+        spent, gauge = self.session.budget.spent, self.gauge
+        own = added(spent(gauge.turn, elapsed_s), *(spent(one, 0.0) for one in gauge.lent.values()))[limit.measure]
         earlier = None if self._earlier is None else self._earlier[1].get(limit.span)
         return own + (0.0 if earlier is None else earlier[limit.measure])
 

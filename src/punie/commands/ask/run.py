@@ -12,10 +12,12 @@ from typing import Any
 import anyio
 from attrs import define, field
 
+from punie.adapters.acp.blocks import present
 from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.front_end import ConsoleBroker, DenialTally, HeadlessBroker, JsonLinesSink, TextSink
 from punie.application.agent import PunieAgent
+from punie.application.turns.budget import Measure
 from punie.bootstrap.lifespan import Process
 from punie.commands.flags import settings_flags
 from punie.commands.running import (
@@ -100,17 +102,19 @@ class AskMode:
         return Peer(ClientCapabilities(names_options=True), broker, events, person=person)
 
     def _ended(self, report: TurnReport) -> int:
-        code = self._exit_code(report.stop_reason)
-        usage = encode_usage(report.usage)
-        self._say({"type": "end", "stopReason": report.stop_reason.value, "usage": usage, "exitCode": code})
+        code = self._exit_code(report)
+        usage, budget = encode_usage(report.usage), present(budget=report.limit)
+        self._say({"type": "end", "stopReason": report.stop_reason.value, **budget, "usage": usage, "exitCode": code})
         if code == Exit.DENIED and not self.as_json:
             sys.stderr.write("A call was denied, and none succeeded after it.\n")
         return code
 
-    def _exit_code(self, reason: StopReason) -> int:
+    def _exit_code(self, report: TurnReport) -> int:
         if self._interrupted is not None:
             return self._interrupted
-        if reason is not StopReason.END_TURN:
+        if report.limit is not None:
+            return Exit.LATE if report.limit.endswith(Measure.TIME) else Exit.FAILED
+        if report.stop_reason is not StopReason.END_TURN:
             return Exit.FAILED
         return Exit.DENIED if self._tally.denied_last else 0
 

@@ -93,10 +93,11 @@ class Turn:
 
 @frozen
 class TurnReport:
-    """The end of a turn, and its usage."""
+    """The end of a turn, its usage, and the limit of the budget that stopped it, by its name in the settings."""
 
     stop_reason: StopReason
     usage: Usage = Usage()
+    limit: str | None = None
 
 
 class StepStatus(StrEnum):

@@ -390,7 +390,7 @@ async def test_sessions_have_ports_of_their_own_and_keep_the_capabilities_they_w
 async def test_a_prompt_is_handed_on_block_by_block_and_its_end_is_the_answer() -> None:
     async def work() -> TurnReport:
         await anyio.lowlevel.checkpoint()
-        return TurnReport(StopReason.MAX_TOKENS, Usage(3, 4, 5, 6, 2, 0.5))
+        return TurnReport(StopReason.MAX_TOKENS, Usage(3, 4, 5, 6, 2, 0.5), "turn_tokens")
 
     async with served(MadeUpAgent(work)).running() as client:
         await client.ask("session/new", cwd="/p")
@@ -405,7 +405,7 @@ async def test_a_prompt_is_handed_on_block_by_block_and_its_end_is_the_answer() 
         "requests": 2,
         "costUsd": 0.5,
     }
-    assert answer == {"stopReason": "max_tokens", "_meta": {"punie.dev": {"usage": usage}}}
+    assert answer == {"stopReason": "max_tokens", "_meta": {"punie.dev": {"usage": usage, "budget": "turn_tokens"}}}
 
 
 async def test_a_turn_that_used_nothing_says_only_how_it_ended() -> None:

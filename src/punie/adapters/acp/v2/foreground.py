@@ -218,7 +218,7 @@ def user_message(message_id: str, prompt: Prompt) -> Update:
 
 
 def _idle(report: TurnReport) -> Update:
-    return {**state_update(State.IDLE), "stopReason": report.stop_reason.value, **used(report.usage)}
+    return {**state_update(State.IDLE), "stopReason": report.stop_reason.value, **used(report)}
 
 
 def _failed(error: Exception) -> Update:

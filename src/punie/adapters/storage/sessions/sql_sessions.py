@@ -37,18 +37,20 @@ from punie.domain.session.log import (
     summarised,
 )
 from punie.ports.machine import ProcessTable
-from punie.ports.sessions import SessionLease
+from punie.ports.sessions import DELEGATED, OWN_CHARS, SessionLease
 
 AT_THAT_MOMENT = f"""
     SELECT place, {COLUMNS} FROM (
         SELECT sessions.*, CASE WHEN updated_at <= ? THEN updated_at ELSE (
             SELECT at FROM session_events WHERE session_id = sessions.id AND at <= ? ORDER BY sequence DESC LIMIT 1
-        ) END AS place FROM sessions
+        ) END AS place FROM sessions WHERE substr(id, 1, {len(DELEGATED)}) <> '{DELEGATED}'
     ) AS placed WHERE place IS NOT NULL
     """  # noqa: S608 - our own words
 """The list as it was at one moment: a session that changed since keeps its place, so that it is on one page at most."""
 
 ROWS_AT_ONCE = 200
+
+DELEGATES = "SELECT id FROM sessions WHERE substr(id, 1, ?) = ? AND length(id) = ?"
 
 BEYOND = " AND (place < ? OR (place = ? AND id > ?))"
 IN_THERE = " AND cwd = ?"
@@ -242,9 +244,12 @@ class SqlSessions(ABC):
                 if holder is not None:
                     raise SessionHeldError(session_id, holder)
                 found = bool(database.run("SELECT 1 FROM session_events WHERE session_id = ? LIMIT 1", (key,)))
-                for table in ("session_events", "session_snapshots", "session_leases"):
-                    database.run(f"DELETE FROM {table} WHERE session_id = ?", (key,))  # noqa: S608 - our own words
-                database.run("DELETE FROM sessions WHERE id = ?", (key,))
+                of_delegates = f"{DELEGATED}{key}_"
+                size = len(of_delegates)
+                for gone in ((key,), *database.run(DELEGATES, (size, of_delegates, size + OWN_CHARS))):
+                    for table in ("session_events", "session_snapshots", "session_leases"):
+                        database.run(f"DELETE FROM {table} WHERE session_id = ?", gone)  # noqa: S608 - our own words
+                    database.run("DELETE FROM sessions WHERE id = ?", gone)
             return found
 
         found = await self._lane.read(work, False)
