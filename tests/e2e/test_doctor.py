@@ -18,7 +18,8 @@ pytestmark = pytest.mark.requirement("INTERFACES-1")
 NAMES = {
     "python", "punie", "your settings", "project settings", "variables", "credentials", "model", "model tool",
     "jetbrains", "zed", "ide tool",
-    "wsl", "servers", "hooks", "pipelines", "state", "database", "log", "git", "sandbox", "ripgrep", "extras", "acp",
+    "wsl", "servers", "hooks", "web", "pipelines", "state", "database", "log", "git", "sandbox", "ripgrep", "extras",
+    "acp",
 }  # fmt: skip
 
 

@@ -188,6 +188,24 @@ async def test_a_model_that_answers_is_well_after_one_request(machine: Machine, 
         assert len(stub.requests) == 1
 
 
+async def test_the_web_is_told_with_what_of_it_cannot_work(machine: Machine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
+    well(await doctor_model.web(machine.case()), "off")
+    machine.environ["HTTPS_PROXY"] = "http://proxy.example:3128"
+    machine.settings(f"{MODEL}tools.web = true\n")
+    well(await doctor_model.web(machine.case()), "fetch_page, by permission; fetch_page goes by no proxy")
+    machine.settings('model = "openai:gpt-5"\ntools.web_search = true\n')
+    well(await doctor_model.web(machine.case()), "web_search, by permission")
+    machine.settings(f"{MODEL}tools.web_search = true\n")
+    (check,) = await doctor_model.web(machine.case())
+    assert not check.ok
+    assert "no search is known of the provider of openai-chat:stub" in check.detail
+    machine.settings('model = "nobody:x"\ntools.web_search = true\n')
+    well(await doctor_model.web(machine.case()), "web_search, by permission")
+    machine.settings("x = [")
+    assert await doctor_model.web(machine.case()) == []
+
+
 @pytest.mark.parametrize(("status", "words"), [(401, "OPENAI_API_KEY"), (404, "knows no model")])
 async def test_a_model_that_refuses_fails_with_the_cause_and_not_the_key(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, status: int, words: str

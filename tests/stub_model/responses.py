@@ -46,12 +46,17 @@ def _items(step: Reply, body: Json, turn: int) -> Iterator[Json]:
         yield {"type": "tool_search_call", "id": f"tsc_{turn}", "arguments": {"paths": list(step.finds)}, **shared}
         found = [given[name] for name in step.finds if name in given]
         yield {"type": "tool_search_output", "id": f"tso_{turn}", "tools": found, **shared}
+    yield from step.web
     if step.thoughts:
         told = [{"type": "summary_text", "text": "".join(step.thoughts)}]
         sealed = f"SEALED_{turn}" if "reasoning.encrypted_content" in body.get("include", ()) else None
         yield {"type": "reasoning", "id": f"rs_{turn}", "summary": told, "encrypted_content": sealed}
     for number, text in enumerate(step.text):
-        said = [{"type": "output_text", "text": text, "annotations": []}]
+        cited = [
+            {"type": "url_citation", "url": url, "title": title, "start_index": 0, "end_index": len(text)}
+            for url, title in (step.cites if number == 0 else ())
+        ]
+        said = [{"type": "output_text", "text": text, "annotations": cited}]
         yield {
             "type": "message",
             "id": f"msg_{turn}_{number}",
@@ -71,7 +76,7 @@ def _called(call: Call, number: str, tool: Json) -> Json:
 
 
 def _deltas(item: Json, index: int) -> Iterator[Json]:
-    place = {"item_id": item["id"], "output_index": index}
+    place = {"item_id": item.get("id"), "output_index": index}
     if item["type"] == "function_call":
         yield {"type": "response.function_call_arguments.delta", "delta": item["arguments"], **place}
         yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"], **place}
@@ -86,6 +91,9 @@ def _deltas(item: Json, index: int) -> Iterator[Json]:
         part = {"type": "output_text", "text": "", "annotations": []}
         yield {"type": "response.content_part.added", "part": part, **place}
         yield {"type": "response.output_text.delta", "delta": text, "logprobs": [], **place}
+        for number, annotation in enumerate(item["content"][0]["annotations"]):
+            noted = {"annotation": annotation, "annotation_index": number}
+            yield {"type": "response.output_text.annotation.added", **noted, **place}
         yield {"type": "response.output_text.done", "text": text, "logprobs": [], **place}
         yield {"type": "response.content_part.done", "part": item["content"][0], **place}
 

@@ -33,7 +33,9 @@ class Call:
 class Reply:
     """One answer of the model: thoughts, then text, then calls.
 
-    `finds` are the tools that the provider's own search finds first, in the Responses API only.
+    `finds` are the tools that the provider's own search finds first, in the Responses API only. `web` are the items or
+    blocks of a search of the web, as the protocol has them, before the text; `cites` are addresses with titles that the
+    first text names.
     `finish` None means `tool_calls` when there are calls, else `stop`. `then` says what happens after the last delta: a
     proper end, a TCP reset, an orderly close without an end ("cut"), or silence until the client leaves ("hang").
     `delay_s` is the think time before the first byte, `chunk_delay_s` the pause before each delta.
@@ -43,6 +45,8 @@ class Reply:
     thoughts: Sequence[str] = ()
     calls: Sequence[Call] = ()
     finds: Sequence[str] = ()
+    web: Sequence[Json] = ()
+    cites: Sequence[tuple[str, str]] = ()
     finish: Literal["stop", "length", "content_filter", "tool_calls"] | None = None
     usage: tuple[int, int] | None = (10, 5)
     delay_s: float = 0.0

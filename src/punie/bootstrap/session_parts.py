@@ -57,6 +57,7 @@ from punie.bootstrap.settings.keys import (
     STORED_OPTION,
     TWINS,
     WEB,
+    WEB_SEARCH,
     WHILE_BUSY,
 )
 from punie.bootstrap.settings.values import StoredOption
@@ -342,6 +343,7 @@ def session(
         shelf=conversation.shelf,
         effort=settings[EFFORT],
         while_busy=settings[WHILE_BUSY],
+        searched_by="" if settings[WEB_SEARCH] else None,
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
         gauge=conversation.gauge(settings.context_tokens),
         budget=SessionBudget(settings.budget, setup.id, desk.ledger, desk.context.clock, recorder, asked)

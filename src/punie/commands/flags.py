@@ -77,7 +77,7 @@ def add_rules(command: argparse.ArgumentParser) -> None:
             metavar="RULE",
             action="append",
             default=[],
-            help=f"{name} TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB; may be repeated",
+            help=f"{name} TOOL, TOOL:ARGV-PREFIX, fetch_page:HOST or TOOL@PATH-GLOB; may be repeated",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
 
 from punie.domain.model.compaction import CompactionOrder
@@ -15,6 +15,7 @@ from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
+from punie.domain.values.web import Searched
 
 
 @runtime_checkable
@@ -114,6 +115,19 @@ class HistoryKeeper(Protocol):
     @abstractmethod
     def forget(self) -> None:
         """Go on as if nothing had been said yet."""
+        ...
+
+
+@runtime_checkable
+class WebSearching(Protocol):
+    """The further port of an `EngineSession` whose model's provider may search the web itself."""
+
+    @abstractmethod
+    async def web_search(self) -> Callable[[str], Awaitable[Searched]] | None:
+        """The search for a text; None where the provider has none. The usage is added to that of the running turn.
+
+        Raises `EngineError`, and so does the search, which raises `ToolFailedError` as well.
+        """
         ...
 
 

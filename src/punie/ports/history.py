@@ -192,6 +192,7 @@ class FileHistory(Protocol):
     async def accepted(self) -> Mapping[str, str]:
         """The key of the content at which a person looked last, by path, whichever process kept it. Never raises."""
 
+    @abstractmethod
     async def take_back(self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]) -> None:
         """Make each path hold its version, and record it as changes of that turn by `undo`: all of them, or none.
 

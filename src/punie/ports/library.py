@@ -12,6 +12,7 @@ from punie.domain.model.provider import Effort, ModelPlace
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn, Usage
 from punie.domain.values.content import Prompt
+from punie.domain.values.web import Searched
 from punie.ports.engine import EventSink, ToolDoor
 
 H = TypeVar("H")
@@ -87,13 +88,16 @@ class ModelLibrary(Protocol[H]):
 
     `place` is where the model is, for messages. `client` is that of the model's provider; one with `models.list()`, as
     OpenAI's has it, is asked for its models. `efforts` are the thinking levels that the model can be given. `failures`
-    are the library's exceptions for a request that failed, none of which is a bug.
+    are the library's exceptions for a request that failed, none of which is a bug. `search_web` has the provider search
+    the web for a text, in a request of its own without history; None where the provider does not. `search_web` raises
+    one of `failures` and `ToolFailedError`.
     """
 
     place: ModelPlace
     client: object
     efforts: tuple[Effort, ...]
     failures: tuple[type[Exception], ...]
+    search_web: Callable[[str], Awaitable[tuple[Searched, Usage]]] | None = None
 
     @abstractmethod
     def explained(self, failure: Exception) -> EngineError:

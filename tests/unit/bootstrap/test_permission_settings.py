@@ -220,12 +220,30 @@ def test_a_flag_is_a_tool_a_command_or_a_path(place: Place) -> None:
     assert (command.tool, command.command) == ("run_command", (("git",), ("push me",)))
     assert (path.tool, path.path) == ("write_file", "src/**")
     assert both.command == (("npm",), ("i",), ("@scope/x:y",))
+    name, port = flagged(place, "allow", "fetch_page:Docs.python.org", "fetch_page:[::1]:8000")
+    assert (name.tool, name.host, name.command, name.path) == ("fetch_page", "docs.python.org", None, None)
+    assert port.host == "[::1]:8000"
     assert {rule.decision for rule in flagged(place, "deny", "*", "x@y")} == {Verdict.DENY}
     assert [rule.id for rule in flagged(place, "deny", "*", "x@y")] == ["command-line:deny-1", "command-line:deny-2"]
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", "run_command:", "run_command:'", "write_file:rm", "x@", "x@..", "a b", "run_command:python", "@x"]
+    "text",
+    [
+        "",
+        ":",
+        "run_command:",
+        "run_command:'",
+        "write_file:rm",
+        "x@",
+        "x@..",
+        "a b",
+        "run_command:python",
+        "@x",
+        "fetch_page:",
+        "fetch_page:https://x.example/",
+        "fetch_page:x y",
+    ],
 )
 def test_a_flag_that_cannot_be_understood_is_named(place: Place, text: str) -> None:
     with pytest.raises(SettingsError) as closed:

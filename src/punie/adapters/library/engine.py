@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Generic
 
@@ -18,7 +18,8 @@ from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.transcript import Transcript
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.json_value import array_in, object_in
-from punie.ports.engine import EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor
+from punie.domain.values.web import Searched
+from punie.ports.engine import EngineSession, EventSink, HistoryKeeper, ModelEngine, ToolDoor, WebSearching
 from punie.ports.library import H, ModelLibrary
 
 ASKED: Final = "Answer with the one word: ready"
@@ -143,7 +144,7 @@ async def _unheard(_: str) -> None:
     """Take a piece of an answer that is read as a whole."""
 
 
-class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
+class LibrarySession(EngineSession, HistoryKeeper, WebSearching, Generic[H]):
     """One conversation; lives as long as its session, on the event loops that its library runs on."""
 
     _history: H
@@ -195,6 +196,24 @@ class LibrarySession(EngineSession, HistoryKeeper, Generic[H]):
             self._upkeep = None
         self._history = self._history if shorter is None else shorter
         return shorter is not None
+
+    async def web_search(self) -> Callable[[str], Awaitable[Searched]] | None:
+        """The provider's own search, whose usage is the running turn's; see the port."""
+        library = await self._ready()
+        search = library.search_web
+        if search is None:
+            return None
+
+        async def searched(query: str) -> Searched:
+            try:
+                found, used = await search(query)
+            except library.failures as error:
+                raise library.explained(error) from error
+            if self._upkeep is not None:
+                await self._upkeep.spent(used)
+            return found
+
+        return searched
 
     def forget(self) -> None:
         """Begin anew, also without what the session was opened with."""

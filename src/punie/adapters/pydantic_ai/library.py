@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import pydantic_ai
@@ -28,6 +29,7 @@ from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, s
 from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, starts_of, tokens_of, with_results_away
 from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, is_held_to_a_form, usage_of
 from punie.adapters.pydantic_ai.toolset import FitsTheContext, Listed, OnlyTheDesk, TurnDeps
+from punie.adapters.pydantic_ai.web_search import searched, searches_web
 from punie.domain.errors import EngineError
 from punie.domain.model.compaction import Piece
 from punie.domain.model.provider import Effort, ModelSettings
@@ -67,6 +69,7 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
         self.client = None if provider is None else provider.client
         self.efforts = tuple(Effort) if thinks else ()
         self.failures = FAILURES
+        self.search_web = partial(searched, self.model) if searches_web(self.model) else None
         self._entered = False
 
     def explained(self, failure: Exception) -> EngineError:

@@ -38,6 +38,7 @@ from punie.application.tools.terminals.release_terminal import ReleaseTerminal
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.application.tools.terminals.wait_for_terminal_exit import WaitForTerminalExit
 from punie.application.tools.web.fetch_page import FetchPage
+from punie.application.tools.web.web_search import WebSearch
 from punie.domain.tools.catalog import OwnTool, Serving
 from punie.domain.tools.foreign_roles import with_roles
 from punie.domain.tools.roles import Column, Role
@@ -75,7 +76,7 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
 )
 """The tools of ours in the order in which they are offered, without those that few sessions are offered."""
 
-OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage, Delegate))
+OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage, WebSearch, Delegate))
 """Names that tools of ours have, whether or not a session offers them."""
 
 TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)

@@ -14,6 +14,7 @@ from punie.application.turns.hooked import more_work, with_hooks
 from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
+from punie.application.turns.searching import offer_search
 from punie.application.turns.spending import TurnBudget
 from punie.application.turns.steering import Steering, waiting_words
 from punie.domain.errors import PunieError, SessionBusyError
@@ -242,6 +243,8 @@ class PromptTurn(RunningTurn):
         if isinstance(asked, str):
             await events.emit(TextDelta(asked, f"{self.id}-1"))
             return StopReason.END_TURN
+        if unsearched := await offer_search(session):
+            await events.emit(TextDelta(unsearched))
         prompt, instructions = await self._told(asked)
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):
             await events.emit(TextDelta(NO_TOOLS_NOTICE))

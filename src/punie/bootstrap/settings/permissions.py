@@ -29,6 +29,9 @@ MAX_RULES = 1_000
 RUNS_COMMANDS = "run_command"
 """The tool that a rule about commands is for, by its name in the settings."""
 
+FETCHES_PAGES = "fetch_page"
+"""The tool for which a flag names a host."""
+
 _KEYS = frozenset(
     {"decision", "tool", "command", "path", "server", "host", "mode", "reason", "match", "not_match", "box"}
 )
@@ -71,17 +74,18 @@ def parse_rules(value: object, source: RuleSource) -> tuple[Rule, ...]:
 
 
 def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) -> tuple[Rule, ...]:
-    """The rule of `--allow` or `--deny`: TOOL, TOOL:ARGV-PREFIX or TOOL@PATH-GLOB, twice as in `parse_rules`.
+    """The rule of `--allow` or `--deny`, twice as in `parse_rules`.
 
-    Raises `SettingsError`.
+    Forms: TOOL, TOOL:ARGV-PREFIX, fetch_page:HOST, TOOL@PATH-GLOB. Raises `SettingsError`.
     """
     marks = [place for place in (text.find(":"), text.find("@")) if place >= 0]
     mark = min(marks, default=len(text))
     tool, kind, rest = text[:mark].strip(), text[mark : mark + 1], text[mark + 1 :]
     try:
-        command = tuple((word,) for word in _flag_words(rest)) if kind == ":" else None
+        host = _host(rest) if kind == ":" and tool == FETCHES_PAGES else None
+        command = tuple((word,) for word in _flag_words(rest)) if kind == ":" and host is None else None
         path, name = rest if kind == "@" else None, f"{source.label}:{decision.value}-{number}"
-        rule = _checked(Rule(decision, _tool(tool), command, path, origin=source.name, id=name), source.home)
+        rule = _checked(Rule(decision, _tool(tool), command, path, origin=source.name, id=name, host=host), source.home)
     except ValueError as error:
         raise SettingsError(source.name, f"--{decision.value} {text!r}: {error}") from error
     return _variants(rule)

@@ -186,6 +186,8 @@ def grant_scope(tool: ToolDescriptor, arguments: JsonObject, facts: Facts, cwd: 
         return _scope(tool, about, sorted(roots), words, cwd)
     if Role.COMMAND in tool.roles:
         return _command_scope(tool, about, arguments, facts, cwd)
+    if tool.kind is ToolKind.FETCH and Role.URL not in tool.roles:
+        return GrantScope(tool.name, digest(["session", about]), f"{tool.name} with any words", cwd)
     places = places_of(tool, arguments)
     if not places or not all(places):
         return None

@@ -104,3 +104,15 @@ class Page:
     title: str = ""
     cut: bool = False
     leads_to: str = ""
+
+
+@frozen
+class Searched:
+    """The findings of a provider in the web: its words, the sources as addresses with titles, and its queries.
+
+    All of it was written by others, and none of it is cleaned.
+    """
+
+    text: str
+    sources: tuple[tuple[str, str], ...] = ()
+    queries: tuple[str, ...] = ()
