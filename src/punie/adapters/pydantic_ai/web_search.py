@@ -49,7 +49,12 @@ async def searched(model: Model, query: str) -> tuple[Searched, Usage]:
         return _found(result.new_messages()), usage_of(result.usage, result.usage.requests)
     except FAILURES:
         raise
-    except (AttributeError, LookupError, TypeError, ValueError) as error:  # the library trusts the form of a provider's parts
+    except (
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:  # the library trusts the form of a provider's parts
         raise ToolFailedError(f"The provider's search cannot be read ({type(error).__name__}).") from error
 
 
