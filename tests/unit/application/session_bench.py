@@ -20,6 +20,7 @@ from punie.application.offer.offered import OfferedTools
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import MemoryRecord, SessionRecorder
 from punie.application.sessions.stored import StoredSessions
+from punie.application.tools.files.file_memory import FileMemory
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.application.turns.instructions import Instructions
 from punie.application.turns.live_session import LiveSession
@@ -93,6 +94,7 @@ class SessionBench:
     refuses: Exception | None = None
     ledger: MemoryUsageLedger = field(factory=MemoryUsageLedger)
     stored: StoredSessions | None = None
+    memory: FileMemory = field(factory=FileMemory)
     log: list[str] = field(factory=list)
     sessions: list[LiveSession] = field(factory=list)
 
@@ -124,7 +126,9 @@ class SessionBench:
         client_ledger = None if peer.terminals is None else TerminalLedger(peer.terminals, LOG)
         services = local_services(machine, local_ledger)
         discover = DiscoverTools(session_id, peer.capabilities, peer.catalog, validator, clock, self.local, LOG)
-        toolbox = planned_alone(discover, AssembleTools(session_id, peer, services, client_ledger, LOG))
+        toolbox = planned_alone(
+            discover, AssembleTools(session_id, peer, services, client_ledger, LOG, memory=self.memory)
+        )
         guard = LocalPathGuard(spec.roots, spec.cwd)
         context = SessionContext(session_id, spec.cwd, spec.roots, Limits(), guard, validator, recorder, clock, LOG)
         offered = OfferedTools(toolbox, DisclosurePolicy(), stem)

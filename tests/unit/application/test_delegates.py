@@ -11,6 +11,7 @@ import pytest
 from attrs import define, field
 
 from punie.application.sessions.stored import StoredSessions
+from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session.delegate import Delegate, Errand
 from punie.application.turns.budget import Budget, Limit, Measure, Span
 from punie.application.turns.delegates import AT_ONCE, Delegates
@@ -45,6 +46,7 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.gate import Gate
 from tests.fakes.memory_sessions import MemorySessionStore
 from tests.unit.application.desk_bench import CWD, LOG
+from tests.unit.application.doubles import changes_of
 from tests.unit.application.session_bench import Play, PlayedEngine, SessionBench
 
 pytestmark = pytest.mark.anyio
@@ -330,6 +332,48 @@ async def test_a_question_of_one_holds_up_no_other() -> None:
     bench.client.queue_permission_selected()
     await bench.run()
     assert all(one.succeeded for one in bench.results)
+
+
+async def test_of_two_that_change_one_file_the_second_is_told_and_nothing_is_lost() -> None:
+    read, heard = Gate(), list[ToolResult]()
+    look, edit = ("read_file", {"path": FILE}), {"path": FILE, "old_text": "three", "new_text": "THREE"}
+
+    async def first(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await read.arrived.wait()
+        end = await calls(("edit_file", {"path": FILE, "old_text": "one", "new_text": "ONE"}))(turn, tools, events)
+        read.opened.set()
+        return end
+
+    async def second(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await calls(look)(turn, tools, events)
+        await read.pass_through()
+        write = ("write_file", {"path": FILE, "content": "mine\n"})
+        return await calls(write, ("edit_file", edit), heard=heard)(turn, tools, events)
+
+    async def third(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await read.opened.wait()
+        return await calls(("write_file", {"path": FILE, "content": "blind\n"}), heard=heard)(turn, tools, events)
+
+    bench = Bench({"task": "first"}, {"task": "second"}, {"task": "third"},
+                  talks={"first": first, "second": second, "third": third})  # fmt: skip
+    bench.client.files[FILE] = "one\ntwo\nthree\n"
+    memory, changes = bench.bench.memory, list[SessionChanges]()
+
+    def prepare(live: LiveSession) -> None:
+        changes.append(changes_of(bench.client, memory))
+        live.desk.permission.changes = changes[0]
+        live.desk.permission.switch(Mode.AUTO)
+
+    bench.prepare = prepare
+    await bench.run()
+    assert bench.client.files[FILE] == "ONE\ntwo\nTHREE\n"
+    refused = [one.text for one in heard if not one.succeeded]
+    assert len(refused) == 2, "one had read the file, one had not"
+    assert all("-one\n+ONE" in one for one in refused)
+    recorded = await changes[0].history.changes()
+    assert [one.by for one in recorded] == ["tool", "tool"]
+    assert recorded[0].left == recorded[1].was
+    assert memory.unseen(FILE, bench.client.files[FILE]) is not None, "the session itself has not seen it"
 
 
 async def test_a_stricter_mode_holds_at_once_for_its_next_call() -> None:

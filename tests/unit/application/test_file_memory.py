@@ -34,6 +34,30 @@ async def test_a_file_passes_exactly_when_it_holds_what_was_last_seen_but_for_li
     assert (refusal(memory, seen) is None) == same, "it was not what was seen last any more"
 
 
+def test_delegates_see_for_themselves_and_share_the_files_that_are_held() -> None:
+    memory = FileMemory()
+    memory.remember(A, "old")
+    for one in ("x", "y"):
+        memory.lend(one)
+    x, y = memory.of("x"), memory.of("y")
+    assert memory.of("") is memory
+    assert memory.of("another") is memory
+    y.remember("/b", "seen by y")
+    y.remember(A, "old")
+    x.wrote(A, "old", "new")
+    x.wrote("/b", "there", "new")
+    x.wrote("/c", None, "made")
+    assert [x.unseen(path, now) for path, now in ((A, "new"), ("/b", "new"), ("/c", "made"))] == [None] * 3
+    assert all(
+        one.unseen(path, now) for one in (memory, y) for path, now in ((A, "new"), ("/b", "new"), ("/c", "made"))
+    )
+    assert "-seen by y" in (y.unseen("/b", "new") or "")
+    memory.take_back("x")
+    assert memory.of("x") is memory
+    memory.take_back("y")
+    assert memory.of("y") is memory
+
+
 def test_a_path_that_was_never_seen_passes_whatever_it_holds() -> None:
     assert refusal(FileMemory(), "anything") is None
     assert refusal(FileMemory(), None) is None

@@ -149,6 +149,7 @@ class Delegates:
         parent = self.session
         agent_id = f"{DELEGATED}{parent.id}_{context.call_id[-OWN_CHARS:]}"
         view, record = _Progress(parent, errand, progress), await self._record(agent_id)
+        changes = parent.desk.permission.changes
         recorder = SessionRecorder(view, parent.clock, record)
         desk = self._desk(agent_id, recorder, errand, only)
         engine = ready.engine.open(agent_id)
@@ -164,6 +165,8 @@ class Delegates:
         )  # fmt: skip
         view.turn_id, reason = turn.id, StopReason.CANCELLED
         failed: PunieError | None = None
+        if changes is not None:
+            changes.memory.lend(agent_id)
         try:
             async with recorder, anyio.create_task_group() as tasks:
                 tasks.start_soon(record.keep)
@@ -174,6 +177,8 @@ class Delegates:
                 tasks.cancel_scope.cancel()
         finally:
             parent.desk.permission.take_back(desk.permission)
+            if changes is not None:
+                changes.memory.take_back(agent_id)
             with anyio.move_on_after(1.0, shield=True):
                 await engine.aclose()
                 if isinstance(record, KeptRecord):

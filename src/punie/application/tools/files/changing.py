@@ -45,7 +45,7 @@ async def carry_out(files: ServedFiles, changes: list[FileChange]) -> None:
     else:
         await _one_by_one(files, changes)
     for change in changes:
-        files.memory.remember(change.path, change.after)
+        files.memory.wrote(change.path, change.before, change.after)
 
 
 async def _one_by_one(files: ServedFiles, changes: list[FileChange]) -> None:

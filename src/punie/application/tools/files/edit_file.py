@@ -88,11 +88,11 @@ class EditFile(BuiltInTool):
         return tuple(dict.fromkeys(names)) or self.DESCRIPTOR.roles.paths(arguments)
 
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
-        return self.files.memory.size_bytes(path_of(context)) if context.locations else None
+        return self.files.seen_by(context).memory.size_bytes(path_of(context)) if context.locations else None
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        patches = _patches(arguments)
-        plan = _Plan(self.files)
+        patches, files = _patches(arguments), self.files.seen_by(context)
+        plan = _Plan(files)
         if patches:
             where = dict(zip(self.paths(arguments), (place.path for place in context.locations), strict=True))
             for patch in patches:
@@ -104,8 +104,8 @@ class EditFile(BuiltInTool):
         said, structured = _told(changes, context.cwd)
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            async with self.files.memory.alone(*(change.path for change in changes)):
-                await carry_out(self.files, changes)
+            async with files.memory.alone(*(change.path for change in changes)):
+                await carry_out(files, changes)
             text = "\n".join([said, *plan.notes])
             return ToolResult.success(text, content=diffs, structured=structured)
 

@@ -68,11 +68,30 @@ class _Seen:
 
 @define
 class FileMemory:
-    """The texts that a session last read or wrote; lives as long as the session, bounded in files and characters."""
+    """The texts that a session last read or wrote; lives as long as the session, bounded in files and characters.
+
+    A delegate has a memory of its own, and shares the files that are held.
+    """
 
     _seen: OrderedDict[str, _Seen] = field(factory=OrderedDict, init=False)
     _chars: int = field(default=0, init=False)
-    _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict, init=False)
+    _held: dict[str, tuple[anyio.Lock, int]] = field(factory=dict)
+    _lent: dict[str, FileMemory] = field(factory=dict[str, "FileMemory"])
+
+    def lend(self, session_id: str) -> None:
+        """Keep apart what the delegate of that id sees, until `take_back`."""
+        self._lent.setdefault("", self)
+        self._lent[session_id] = FileMemory(self._held, self._lent)
+
+    def take_back(self, session_id: str) -> None:
+        """The delegate is done."""
+        del self._lent[session_id]
+        if len(self._lent) == 1:
+            self._lent.clear()
+
+    def of(self, session_id: str) -> FileMemory:
+        """The memory of the delegate of that id; that of the session itself for any other id."""
+        return self._lent.get(session_id, self)
 
     def remember(self, path: str, text: str | None) -> None:
         """Remember a file that the session read as a whole, or wrote; None: removed, or as something else than text."""
@@ -80,6 +99,17 @@ class FileMemory:
             self.forget(path)
         else:
             self._keep(path, WHOLE, text)
+
+    def wrote(self, path: str, before: str | None, text: str | None) -> None:
+        """Remember a file that was written or removed; others that never saw it count as knowing it from before."""
+        self.remember(path, text)
+        for other in self._lent.values():
+            other.suppose(path, before or "")
+
+    def suppose(self, path: str, text: str) -> None:
+        """Count the file as seen with that text, where nothing is known of it."""
+        if path not in self._seen:
+            self.remember(path, text)
 
     def remember_part(self, path: str, text: str, line_1based: int | None, limit_lines: int | None) -> None:
         """Remember lines that the session read, unless it knows the whole file: a change since then is still unseen."""
@@ -244,6 +274,11 @@ class ServedFiles:
     decoded_elsewhere: bool = False
     kept: KeptOutputs | None = None
     disk: Disk | None = None
+
+    def seen_by(self, context: CallContext) -> ServedFiles:
+        """The files with the memory of the session, or delegate, that makes the call."""
+        memory = self.memory.of(context.session_id)
+        return self if memory is self.memory else evolve(self, memory=memory)
 
     def reader_of(self, path: str) -> Workspace:
         """The workspace that reads the file of that absolute path."""

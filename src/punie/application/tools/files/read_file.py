@@ -7,7 +7,7 @@ import re
 from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.files.file_memory import ServedFiles, path_of
+from punie.application.tools.files.file_memory import FileMemory, ServedFiles, path_of
 from punie.application.tools.files.patch_reading import lines_of
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ArgumentsRefusedError, ToolFailedError
@@ -120,17 +120,17 @@ class ReadFile(BuiltInTool):
     def file_bytes(self, arguments: JsonObject, context: CallContext) -> int | None:
         if any(arguments.get(name) for name in ("line", "limit", "ranges")) or not context.locations:
             return None
-        return self.files.memory.size_bytes(path_of(context))
+        return self.files.seen_by(context).memory.size_bytes(path_of(context))
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        path, spans = path_of(context), _spans(arguments)
+        path, spans, memory = path_of(context), _spans(arguments), self.files.seen_by(context).memory
 
         async def effect(_progress: CallProgress) -> ToolResult:
             found = await self._read(path, spans)
             text = "".join(found.lines)
             if looks_binary(text):
                 return _not_text(path, text)
-            self._remember(path, found, spans)
+            _remember(memory, path, found, spans)
             shown = spans or (_Span(),)
             told = _numbered(found, shown, RANGES_LIMIT_CHARS if spans else WHOLE_LIMIT_CHARS)
             parts = ["".join(found.of(span)) for span in shown]
@@ -152,15 +152,16 @@ class ReadFile(BuiltInTool):
                 )
         return _Lines(lines, 1, len(lines))
 
-    def _remember(self, path: str, found: _Lines, spans: tuple[_Span, ...]) -> None:
-        """Keep what was asked for, with the lines between two ranges: a change in it since then is still unseen."""
-        if not spans:
-            self.files.memory.remember(path, "".join(found.lines))
-            return
-        ends = [span.last for span in spans if span.last is not None]
-        hull = _Span(min(span.first for span in spans), max(ends) if len(ends) == len(spans) else None)
-        limit = None if hull.last is None else hull.last - hull.first + 1
-        self.files.memory.remember_part(path, "".join(found.of(hull)), hull.first, limit)
+
+def _remember(memory: FileMemory, path: str, found: _Lines, spans: tuple[_Span, ...]) -> None:
+    """Keep what was asked for, with the lines between two ranges: a change in it since then is still unseen."""
+    if not spans:
+        memory.remember(path, "".join(found.lines))
+        return
+    ends = [span.last for span in spans if span.last is not None]
+    hull = _Span(min(span.first for span in spans), max(ends) if len(ends) == len(spans) else None)
+    limit = None if hull.last is None else hull.last - hull.first + 1
+    memory.remember_part(path, "".join(found.of(hull)), hull.first, limit)
 
 
 def _spans(arguments: JsonObject) -> tuple[_Span, ...]:

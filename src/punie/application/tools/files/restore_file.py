@@ -74,6 +74,7 @@ class RestoreFile(BuiltInTool):
                 if then.key != now.key:
                     refuse(path, now, then)
                 await self.write(path, version)
+                self.files.seen_by(context).memory.remember(path, version.text)
             done = "deleted: it did not exist" if version.key == ABSENT else _WORDS[to]
             return ToolResult.success(f"{path} is {done}.", content=diffs, structured={"path": path, "to": to})
 

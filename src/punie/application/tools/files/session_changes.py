@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import islice
 from typing import NoReturn
 
@@ -21,7 +21,7 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion
+from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedBy, FileChange, FileHistory, FileVersion
 from punie.ports.repository import Repository, WorkTree
 from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
@@ -58,6 +58,8 @@ class SessionChanges:
     _begun: WorkTree | None = field(default=None, init=False)
     _asked: bool = field(default=False, init=False)
     _turn: str | None = field(default=None, init=False)
+    _running: int = field(default=0, init=False)
+    _alone: anyio.Lock = field(factory=anyio.Lock, init=False)
     watch: TreeWatch = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -73,33 +75,53 @@ class SessionChanges:
         """A block around a call's effect: what its files held before and after it is kept.
 
         Changes by a command or check count as seen, too. What somebody else changes meanwhile cannot be told from them.
+        Delegates make calls at the same time: then edits wait for one another, and no scan sees half of one.
         """
         if self.disk is None or only_looks(tool) or (report is not None and report.standing is Standing.SAFE):
             yield
             return
         runs = report is not None or (tool.kind is ToolKind.EXECUTE and prepared.composed is None)
-        named, turn, begun = tuple(_named(tool, arguments, context, report)), context.turn_id, await self.begun()
-        also = await self._beside(begun, named)
-        if runs or turn != self._turn:
-            self._turn = turn
-            await self.watch.before(turn, begun, also, runs=runs)
-        before = {} if runs else await self._before(turn, named, prepared.diffs)
-        written = dict[str, str]()
-        try:
-            yield
-            written = {diff.path: diff.new_text for diff in prepared.diffs}
-        finally:
-            with anyio.CancelScope(shield=True):
-                if runs:
-                    await self._ran(FileChange(turn, "", "", "", "command", tool.name), also)
-                else:
+        named, turn = tuple(_named(tool, arguments, context, report)), context.turn_id
+        if runs:
+            async with self._alone:
+                also = await self._looked(turn, named, context, runs=True)
+            self._running += 1
+            try:
+                yield
+            finally:
+                self._running -= 1
+                with anyio.CancelScope(shield=True):
+                    async with self._alone:
+                        await self._ran(FileChange(turn, "", "", "", "command", tool.name), also, context)
+            return
+        async with self._alone if prepared.composed is None else nullcontext():
+            if turn != self._turn:
+                await self._looked(turn, named, context, runs=False)
+            before, written = await self._before(turn, named, prepared.diffs), dict[str, str]()
+            try:
+                yield
+                written = {diff.path: diff.new_text for diff in prepared.diffs}
+            finally:
+                with anyio.CancelScope(shield=True):
                     await self._edited(FileChange(turn, "", "", "", "tool", tool.name), before, written)
 
-    async def _beside(self, begun: WorkTree | None, named: Iterable[str]) -> set[str]:
-        """Files that are compared although git may ignore them: those that the session named, changed or saw last."""
+    async def _looked(self, turn: str, named: Iterable[str], context: CallContext, *, runs: bool) -> set[str]:
+        """Record what changed since the last look; returns files that are compared although git may ignore them.
+
+        Those are what the session named, changed or saw last.
+        """
+        begun, self._turn = await self.begun(), turn
         changed = dict.fromkeys(change.path for change in reversed(await self.history.changes()))
         tracked = begun.tracked if begun is not None and len(begun.tracked) <= TRACKED_LIMIT else frozenset[str]()
-        return {*named, *islice(changed, WATCHED_LIMIT), *self.memory.latest(WATCHED_LIMIT), *tracked}
+        seen = self.memory.of(context.session_id).latest(WATCHED_LIMIT)
+        also = {*named, *islice(changed, WATCHED_LIMIT), *seen, *tracked}
+        await self.watch.before(turn, begun, also, runs=runs, by=self._others)
+        return also
+
+    @property
+    def _others(self) -> ChangedBy:
+        """The party that a change not of this call is of: a command of another delegate, where one runs."""
+        return "command" if self._running else "person"
 
     async def _before(self, turn: str, named: Iterable[str], diffs: Iterable[Diff]) -> dict[str, FileVersion]:
         """The contents of the files that a call names, and the folders that are not there yet."""
@@ -107,7 +129,7 @@ class SessionChanges:
         for diff in diffs:
             before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
         for path, was in tuple(before.items()):
-            await self.watch.met(turn, path, was)
+            await self.watch.met(turn, path, was, self._others)
             folder, there = path.rpartition("/")[0], was
             while there.key == ABSENT and folder and folder not in before:
                 there = await self.history.look(folder)
@@ -121,13 +143,13 @@ class SessionChanges:
                 for path, was in before.items()}  # fmt: skip
         await self.watch.note(left)
 
-    async def _ran(self, change: FileChange, also: Iterable[str]) -> None:
+    async def _ran(self, change: FileChange, also: Iterable[str], context: CallContext) -> None:
         """Record what a command changed; of files that the session saw, that counts as seen."""
-        changed = await self.watch.look(change, also)
-        for path in self.memory.latest(PATH_LIMIT):
+        changed, memory = await self.watch.look(change, also), self.memory.of(context.session_id)
+        for path in memory.latest(PATH_LIMIT):
             if path in changed:
                 was, left = [await self.history.version(key) for key in changed[path]]
-                self.memory.renew(path, None if was is None else was.text, None if left is None else left.text)
+                memory.renew(path, None if was is None else was.text, None if left is None else left.text)
 
     async def _keep(self, change: FileChange, was: FileVersion, written: str | None) -> str:
         left = await self.history.look(change.path)

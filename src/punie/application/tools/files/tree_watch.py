@@ -9,7 +9,17 @@ import anyio
 from attrs import define, evolve, field
 
 from punie.domain.errors import ToldToModel
-from punie.ports.history import ABSENT, FOLDER_MODE, KIND, REGULAR, FileChange, FileHistory, FileVersion, Stamp
+from punie.ports.history import (
+    ABSENT,
+    FOLDER_MODE,
+    KIND,
+    REGULAR,
+    ChangedBy,
+    FileChange,
+    FileHistory,
+    FileVersion,
+    Stamp,
+)
 from punie.ports.repository import Repository, WorkTree
 
 COMMITTED_LIMIT_S = 3.0
@@ -36,12 +46,14 @@ class TreeWatch:
     _head: str | None = field(default=None, init=False)
     _beside: frozenset[str] = field(default=frozenset(), init=False)
 
-    async def before(self, turn: str, begun: WorkTree | None, also: Iterable[str], *, runs: bool) -> None:
+    async def before(
+        self, turn: str, begun: WorkTree | None, also: Iterable[str], *, runs: bool, by: ChangedBy = "person"
+    ) -> None:
         """Record what somebody else changed since the last look; before a command, keep what is not in git."""
         also = tuple(also)
         if not self._looked:
             await self._begin(begun, also)
-        await self.look(FileChange(turn, "", "", "", "person"), also)
+        await self.look(FileChange(turn, "", "", "", by), also)
         if runs:
             known = self._keys.keys() | self._clean
             await self._keep(
@@ -77,11 +89,11 @@ class TreeWatch:
         await self._keep(paths)
         self._keys.update(paths)
 
-    async def met(self, turn: str, path: str, now: FileVersion) -> None:
+    async def met(self, turn: str, path: str, now: FileVersion, by: ChangedBy) -> None:
         """Record what somebody else made of a file that the session is about to change."""
         key = self._keys.get(path)
         if key is not None and key != now.key:
-            await self.history.record(FileChange(turn, path, key, now.key, "person"), FileVersion(), now)
+            await self.history.record(FileChange(turn, path, key, now.key, by), FileVersion(), now)
 
     async def _begin(self, begun: WorkTree | None, also: Iterable[str]) -> None:
         self._looked = True

@@ -50,7 +50,8 @@ class WriteFile(BuiltInTool):
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         path, content = path_of(context), self.DESCRIPTOR.roles.change(arguments).content or ""
-        workspace, before, memory = self.files.workspace, self.files.before, self.files.memory
+        files = self.files.seen_by(context)
+        workspace, before, memory = files.workspace, files.before, files.memory
         old = None if before is None else await text_or_none(before, path)
         sees_writes = before is workspace
         if sees_writes:
@@ -60,10 +61,10 @@ class WriteFile(BuiltInTool):
         async def effect(_progress: CallProgress) -> ToolResult:
             async with memory.alone(path):
                 if sees_writes:
-                    await carry_out(self.files, [FileChange(path, old, content, "written")])
+                    await carry_out(files, [FileChange(path, old, content, "written")])
                 else:
                     await workspace.write_text(path, content)
-                    memory.remember(path, content)
+                    memory.wrote(path, old, content)
             said = f"Successfully wrote to {text_argument(arguments, 'path')}"
             return ToolResult.success(said, content=(diff,), structured={"path": path})
 
