@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.local.files.file_history import LocalFileHistory
-from punie.adapters.local.files.taking_back import PENDING, write_pending
+from punie.adapters.local.files.taking_back import PENDING, PREPARED, make_drafts, new_note, write_note
 from punie.adapters.local.files.tree_scan import TreeScanner
 from punie.application.sessions.rewinding import carry_out, committed_already, plan_object, plan_text, planned
 from punie.application.tools.files.tree_watch import TreeWatch
@@ -50,7 +52,7 @@ class Session:
         return {str(one.relative_to(self.top)): None if one.is_dir() else one.read_bytes() for one in paths}
 
     async def back(self, turns: Sequence[str], turn: str = "undo-1") -> tuple[str, ...]:
-        return await carry_out(self.history, await planned(self.history, turns), turn)
+        return (await carry_out(self.history, await planned(self.history, turns), turn)).files
 
 
 @pytest.fixture
@@ -93,7 +95,9 @@ async def test_what_a_killed_process_began_is_completed_but_for_what_somebody_ch
     session.person({"a": b"1", "b": b"1", "c": b"1"})
     await session.command("t1", {"a": b"2", "b": b"2", "c": b"2", "d/e": b"2"})
     moves = (await planned(session.history, ["t1"])).moves
-    write_pending(str(Path(session.state, PENDING)), "undo-1", moves)
+    note = new_note("undo-1", moves)
+    make_drafts(note, session.history._version)
+    write_note(str(Path(session.state, PENDING)), note)
     session.person({"a": b"1", "b": b"person"})  # one was done before the kill, one is somebody else's by now
     later = LocalFileHistory(session.state)
     await later.recover(committed_already)
@@ -105,9 +109,10 @@ async def test_what_a_killed_process_began_is_completed_but_for_what_somebody_ch
 @pytest.mark.parametrize("note", [b"", b"[]", b'{"turn": 1, "moves": [[1]]}', b"\xff"])
 async def test_a_damaged_note_does_nothing_and_goes(session: Session, note: bytes) -> None:
     await session.command("t1", {"a": b"1"})
-    Path(session.state, PENDING).write_bytes(note)
+    for name in (PENDING, PREPARED):
+        Path(session.state, name).write_bytes(note)
     await LocalFileHistory(session.state).recover(committed_already)
-    assert not Path(session.state, PENDING).exists()
+    assert not {PENDING, PREPARED} & {one.name for one in Path(session.state).iterdir()}
     assert session.tree() == {"a": b"1"}
 
 
@@ -161,3 +166,74 @@ async def test_folders_go_last_and_come_first(session: Session) -> None:
     moves = [Move(str(session.top / "x"), ABSENT, "folder"), Move(str(session.top / "x/y"), ABSENT, "folder")]
     await session.history.take_back("undo-2", moves, anyio.lowlevel.checkpoint)
     assert session.tree() == {"x": None, "x/y": None}
+
+
+async def test_what_cannot_be_written_is_kept_with_its_reason_and_hinders_nothing_else(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.person({"shut/a": b"1", "open/a": b"1"})
+    await session.command("t1", {"shut/a": b"2", "open/a": b"2", "shut/new": b"2"})
+    shut = session.top / "shut"
+    with monkeypatch.context() as denied:  # root may write everywhere
+        denied.setattr("os.access", lambda path, *_, **_named: path != str(shut))
+        plan = await planned(session.history, ["t1"], [str(shut / "a")])
+    reasons = {Path(one.path).relative_to(session.top).as_posix(): one.reason for one in plan.kept}
+    assert reasons == dict.fromkeys(["shut/a", "shut/new"], "its folder is not writable")
+    shut.rename(session.top / "away")
+    shut.symlink_to("away")
+    plan = await planned(session.history, ["t1"], [str(shut / "a")])
+    assert {Path(one.path).name: one.reason for one in plan.kept}["a"] == "a file or a link stays where its folder was"
+    done = await carry_out(session.history, plan, "undo-1")
+    assert [Path(path).parent.name for path in done.files] == ["open"]
+    assert plan_object(done, 1)["kept"]
+
+
+async def test_files_and_folders_of_one_name_change_places_and_come_back(session: Session) -> None:
+    session.person({"x/y/z": b"1", "f": b"1"})
+    start = session.tree()
+    await session.watch.before("t1", None, (), runs=True)
+    shutil.rmtree(session.top / "x")
+    (session.top / "f").unlink()
+    session.person({"x": b"file", "f/g/h": b"2"})
+    await session.watch.look(FileChange("t1", "", "", "", "command", "run_command"), ())
+    after = session.tree()
+    await session.back(["t1"])
+    assert session.tree() == start
+    await session.back(["undo-1"], "undo-2")
+    assert session.tree() == after
+    session.person({"f/g/mine": b"3"})
+    kept = {Path(one.path).name: one.reason for one in (await planned(session.history, ["t1"])).kept}
+    assert kept == {"f": "a folder with other files is in its place"}
+
+
+async def test_nothing_is_done_where_the_disk_is_full(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    await session.command("t1", {"a": b"1"})
+    session.person({"b": b"1"})
+    await session.command("t2", {"a": b"2", "b": b"2"})
+    plan = await planned(session.history, ["t2"])
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ToolFailedError, match="disk is full"):
+        await carry_out(session.history, plan, "undo-1")
+    monkeypatch.undo()
+    assert session.tree() == {"a": b"2", "b": b"2"}
+    await carry_out(session.history, plan, "undo-1")
+    assert session.tree() == {"a": b"1", "b": b"1"}
+
+
+async def test_a_file_that_cannot_be_replaced_after_all_is_said_to_be_kept(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await session.command("t1", {"a": b"1", "b": b"1"})
+    plan = await planned(session.history, ["t1"])
+
+    def refuse(path: str, *_: object) -> None:
+        raise ToolFailedError(f"{path} was not restored: no.")
+
+    monkeypatch.setattr("punie.adapters.local.files.taking_back.put", refuse)
+    done = await carry_out(session.history, plan, "undo-1")
+    assert (done.files, [one.path for one in done.kept]) == ((), [str(session.top / name) for name in "ab"])
+    assert "restored: no" in done.kept[0].reason

@@ -191,14 +191,26 @@ class FileHistory(Protocol):
     @abstractmethod
     async def accepted(self) -> Mapping[str, str]:
         """The key of the content at which a person looked last, by path, whichever process kept it. Never raises."""
+        ...
 
     @abstractmethod
-    async def take_back(self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]) -> None:
+    async def hindered(self, moves: Sequence[Move]) -> Mapping[str, str]:
+        """The reasons, by path, why some of these moves could not be done together, as far as that shows before.
+
+        Nothing is touched. Never raises.
+        """
+        ...
+
+    @abstractmethod
+    async def take_back(
+        self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]
+    ) -> Mapping[str, str]:
         """Make each path hold its version, and record it as changes of that turn by `undo`: all of them, or none.
 
         `committed` is awaited once everything is ready on the disk; where it raises, nothing is done. If this process
         is killed afterwards, `recover` of the next one completes the change. A folder is removed only if it is empty.
-        Raises `ToolFailedError` where a path does not hold what it should, or cannot be written.
+        Returns the reasons, by path, of those that could not be done after all, although everything was ready.
+        Raises `ToolFailedError`, with nothing done, where a path does not hold what it should, or cannot be written.
         """
         ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import anyio.lowlevel
 from attrs import frozen
@@ -34,11 +34,15 @@ class BackFile:
 
 @frozen
 class KeptFile:
-    """A file that stays as it is, why, and what somebody else changed in it, as lines of a diff."""
+    """A file that stays as it is, why, and what somebody else changed in it, as lines of a diff.
+
+    `may_be_named` says that it goes back too where it is named.
+    """
 
     path: str
     reason: str
     difference: str = ""
+    may_be_named: bool = False
 
 
 @frozen
@@ -53,39 +57,64 @@ class RewindPlan:
         """The changes of files."""
         return tuple(one.move for one in self.back)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths that go back, without folders."""
+        return tuple(move.path for move in self.moves if not _is_folder(move))
+
 
 async def planned(history: FileHistory, turns: Collection[str], named: Collection[str] = ()) -> RewindPlan:
     """The plan that brings every file back to before the first change by one of these turns.
 
-    A file that somebody else changed since stays, unless its absolute path is `named`.
+    A file that somebody else changed since stays, unless its absolute path is `named`, and so does one that cannot be
+    written.
     """
     made: dict[str, list[FileChange]] = {}
     for change in await history.changes():
         if change.path in made or (change.turn in turns and change.by != "person"):
             made.setdefault(change.path, []).append(change)
-    back, kept = list[BackFile](), list[KeptFile]()
-    for path, changes in sorted(made.items()):
-        now = await history.look(path)
-        to = await history.version(changes[0].was)
-        theirs = None if path in named else others_change(changes, now.key)
-        if now.key == changes[0].was:
-            continue
-        if theirs is not None:
-            kept.append(KeptFile(path, "somebody else changed it since", await _difference(history, path, theirs, now)))
-        elif to is None or now.key == OTHER:
-            kept.append(KeptFile(path, "what it held before was not kept: it is too large, or no file"))
-        else:
-            back.append(_counted(Move(path, now.key, changes[0].was), now, to))
-    return RewindPlan(tuple(back), tuple(kept))
+    found = [await _placed(history, path, changes, named) for path, changes in sorted(made.items())]
+    back = {one.move.path: one for one in found if isinstance(one, BackFile)}
+    kept = [one for one in found if isinstance(one, KeptFile)]
+    while hindered := await history.hindered([one.move for one in back.values()]):
+        for path, reason in hindered.items():  # others may be hindered by what stays
+            kept += [] if _is_folder(back[path].move) else [KeptFile(path, reason)]
+            del back[path]
+    return RewindPlan(tuple(back.values()), tuple(sorted(kept, key=lambda one: one.path)))
 
 
-async def carry_out(history: FileHistory, plan: RewindPlan, turn: str) -> tuple[str, ...]:
-    """Take the files back as one change of that turn; returns their paths, without folders.
+async def _placed(
+    history: FileHistory, path: str, changes: Sequence[FileChange], named: Collection[str]
+) -> BackFile | KeptFile | None:
+    """The part of one file in the plan; None where it holds already what it should."""
+    now, to = await history.look(path), await history.version(changes[0].was)
+    if now.key == changes[0].was != OTHER:
+        return None
+    if now.key == OTHER:
+        return KeptFile(path, "it is too large, cannot be read, or is no file")
+    if to is None:
+        return KeptFile(path, "what it held before was not kept: it was too large, or no file")
+    theirs = None if path in named else others_change(changes, now.key)
+    if theirs is None:
+        return _counted(Move(path, now.key, changes[0].was), now, to)
+    difference = await _difference(history, path, theirs, now)
+    return KeptFile(path, "somebody else changed it since", difference, may_be_named=True)
 
-    Raises `ToolFailedError` where nothing was done.
+
+async def carry_out(
+    history: FileHistory,
+    plan: RewindPlan,
+    turn: str,
+    committed: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+) -> RewindPlan:
+    """Take the files back as one change of that turn; returns the plan as it was done.
+
+    `committed` is awaited once everything is ready; where it raises, nothing is done. Raises `ToolFailedError` where
+    nothing was done.
     """
-    await history.take_back(turn, plan.moves, anyio.lowlevel.checkpoint)
-    return tuple(move.path for move in plan.moves if FOLDER not in {move.now, move.to})
+    stayed = await history.take_back(turn, plan.moves, committed)
+    kept = [KeptFile(path, reason) for path, reason in stayed.items()]
+    return RewindPlan(tuple(one for one in plan.back if one.move.path not in stayed), (*plan.kept, *kept))
 
 
 async def committed_already(_turn: str) -> bool:
@@ -100,15 +129,26 @@ def plan_text(plan: RewindPlan, turn: int, cwd: str) -> str:
         return f"As far as it is known, nothing was changed since before turn {turn}, so nothing is to be taken back."
     lines = [f"Back to before turn {turn}:"] if plan.back else ["Nothing can be taken back."]
     for one in plan.back:
-        if FOLDER in {one.move.now, one.move.to}:
+        if _is_folder(one.move):
             continue
         sign = "D" if one.move.to == ABSENT else "A" if one.move.now == ABSENT else "M"
         counts = "" if one.added is None else f"  +{one.added} -{one.removed}"
         lines.append(f"  {sign} {_name(one.move.path, cwd)}{counts}")
-    for one in plan.kept:
-        lines.append(f"  kept: {_name(one.path, cwd)}: {one.reason}; name it to take it back all the same")
+    for one, line in zip(plan.kept, kept_lines(plan, cwd), strict=True):
+        again = "; name it to take it back all the same" if one.may_be_named else ""
+        lines.append(f"  {line}{again}")
         lines += [f"    {display_exact(line)}" for line in one.difference.splitlines()]
     return "\n".join(lines)
+
+
+def kept_lines(plan: RewindPlan, cwd: str) -> list[str]:
+    """A line for each file that stays, with the reason, safe to show."""
+    return [f"kept: {_name(one.path, cwd)}: {display_exact(one.reason)}" for one in plan.kept]
+
+
+def _is_folder(move: Move) -> bool:
+    """Whether a folder comes or goes, and no file with it."""
+    return {move.now, move.to} <= {ABSENT, FOLDER}
 
 
 def _name(path: str, cwd: str) -> str:
@@ -116,14 +156,10 @@ def _name(path: str, cwd: str) -> str:
     return display_exact(shown_path(path, cwd)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
-def plan_object(plan: RewindPlan, turn: int, restored: Sequence[str] | None = None) -> Mapping[str, object]:
-    """The plan as programs read it; without `restored`, with what would be restored."""
-    files = [one.move.path for one in plan.back if FOLDER not in {one.move.now, one.move.to}]
-    return {
-        "restored": list(files if restored is None else restored),
-        "kept": [{"path": one.path, "reason": one.reason} for one in plan.kept],
-        "turn": turn,
-    }
+def plan_object(plan: RewindPlan, turn: int) -> Mapping[str, object]:
+    """The plan, or how it was done, as programs read it."""
+    kept = [{"path": one.path, "reason": one.reason} for one in plan.kept]
+    return {"restored": list(plan.files), "kept": kept, "turn": turn}
 
 
 async def _difference(history: FileHistory, path: str, keys: tuple[str, str], now: FileVersion) -> str:

@@ -18,6 +18,7 @@ from punie.application.sessions.rewinding import (
     RewindPlan,
     carry_out,
     committed_already,
+    kept_lines,
     plan_object,
     plan_text,
     planned,
@@ -61,11 +62,11 @@ async def _taken_back(
         return wrong(f"there is no turn {number}: the session has {len(turns)}.")
     plan = await planned(history, turns[number - 1 :], _named(paths, session.cwd))
     if not plan.back:
-        return _told(plan, number, (), session.cwd, as_json=as_json)
+        return _told(plan, number, session.cwd, as_json=as_json)
     shown = f"{plan_text(plan, number, session.cwd)}\n{NOT_TAKEN_BACK}\n"
     confirm(shown, "Take this back?", yes=yes, as_json=as_json, to="take it back")
     done = await carry_out(history, plan, f"undo-{uuid.uuid4().hex}")
-    return _told(plan, number, done, session.cwd, as_json=as_json)
+    return _told(done, number, session.cwd, as_json=as_json)
 
 
 def _named(paths: Sequence[str], cwd: str) -> list[str]:
@@ -73,12 +74,15 @@ def _named(paths: Sequence[str], cwd: str) -> list[str]:
     return [str(Path(os.path.realpath(Path(cwd, path).parent), Path(path).name)) for path in paths]
 
 
-def _told(plan: RewindPlan, number: int, done: Sequence[str], cwd: str, *, as_json: bool) -> int:
+def _told(plan: RewindPlan, number: int, cwd: str, *, as_json: bool) -> int:
     """Print the end; returns the exit code, which is not 0 where a file stays as it is."""
+    files = len(plan.files)
     if as_json:
-        sys.stdout.write(json.dumps(plan_object(plan, number, done)) + "\n")
-    elif done:
-        sys.stdout.write(f"Taken back: {len(done)} {'file' if len(done) == 1 else 'files'}, to before turn {number}.\n")
+        sys.stdout.write(json.dumps(plan_object(plan, number)) + "\n")
+    elif plan.back:
+        kept = "".join(f"  {line}\n" for line in kept_lines(plan, cwd))
+        done = f"Taken back: {files} {'file' if files == 1 else 'files'}, to before turn {number}."
+        sys.stdout.write(f"{done}\n{kept}")
     else:
         sys.stdout.write(plan_text(plan, number, cwd) + "\n")
     return Exit.FAILED if plan.kept else Exit.DONE

@@ -17,11 +17,24 @@ import anyio
 import anyio.to_thread
 from attrs import asdict
 
-from punie.adapters.local.files.taking_back import PENDING, in_order, read_pending, write_pending
+from punie.adapters.local.files.file_versions import look, put
+from punie.adapters.local.files.taking_back import (
+    PENDING,
+    PREPARED,
+    Note,
+    do_move,
+    hindrances,
+    in_order,
+    make_drafts,
+    new_note,
+    read_note,
+    remove_drafts,
+    write_note,
+)
 from punie.adapters.local.files.tree_scan import TreeScanner, stamp_of
-from punie.adapters.local.files.writing import Draft, in_words, named_draft, removed
+from punie.adapters.local.files.writing import Draft, in_words, named_draft
 from punie.domain.errors import ToolFailedError
-from punie.mechanics.files import NO_LINK, opened_folder, read_file, read_path
+from punie.mechanics.files import NO_LINK, read_path
 from punie.ports.history import (
     ABSENT,
     FOLDER,
@@ -86,7 +99,7 @@ class LocalFileHistory(FileHistory):
         self._alone = anyio.Lock()
 
     async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
-        return await anyio.to_thread.run_sync(_look, path, min(limit_bytes or FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
+        return await anyio.to_thread.run_sync(look, path, min(limit_bytes or FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
 
     async def scan(self, also: Iterable[str] = ()) -> TreeScan:
         return await anyio.to_thread.run_sync(self._scanner.scan, tuple(also))
@@ -106,17 +119,22 @@ class LocalFileHistory(FileHistory):
             return tuple(self._changes)
 
     async def version(self, key: str) -> FileVersion | None:
+        if key in {ABSENT, FOLDER, OTHER} or self._folder is None:
+            return self._version(key)
+        return await anyio.to_thread.run_sync(self._version, key)
+
+    def _version(self, key: str) -> FileVersion | None:
         if key in {ABSENT, FOLDER, OTHER}:
             return FileVersion() if key == ABSENT else FileVersion(stat.S_IFDIR) if key == FOLDER else None
         mode, _, digest = key.partition(" ")
         data = self._blobs.get(digest)
         if data is None and self._folder is not None:
-            data = await anyio.to_thread.run_sync(read_path, os.path.join(self._folder, digest), FILE_LIMIT_BYTES)
+            data = read_path(self._path(digest), FILE_LIMIT_BYTES)
         found = None if data is None else FileVersion(int(mode, 8), data)
         return found if found is not None and found.key == key else None
 
     async def put(self, path: str, version: FileVersion) -> None:
-        await anyio.to_thread.run_sync(_put, path, version, self._draft)
+        await anyio.to_thread.run_sync(put, path, version, self._draft)
 
     async def accept(self, seen: Mapping[str, str]) -> None:
         async with self._alone:
@@ -144,61 +162,99 @@ class LocalFileHistory(FileHistory):
                     self._seen[str(path)] = str(key)
         return self._seen
 
-    async def take_back(self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]) -> None:
-        versions = {move.to: await self.version(move.to) for move in moves}
-        pending = None if self._folder is None else os.path.join(self._folder, PENDING)
+    async def hindered(self, moves: Sequence[Move]) -> Mapping[str, str]:
+        return await anyio.to_thread.run_sync(hindrances, moves)
+
+    async def take_back(
+        self, turn: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]
+    ) -> Mapping[str, str]:
         async with self._alone:
-            await anyio.to_thread.run_sync(self._check, moves)
-            if pending is not None:
-                await anyio.to_thread.run_sync(write_pending, pending, turn, moves)
+            note = await anyio.to_thread.run_sync(self._prepare, turn, moves)
             try:
                 await committed()
             except BaseException:
-                if pending is not None:
-                    os.unlink(pending)
+                with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(self._drop, note)
                 raise
+            stayed = dict[str, str]()
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._take_back, turn, moves, versions)
-                if pending is not None:
-                    os.unlink(pending)
+                stayed.update(await anyio.to_thread.run_sync(self._take_back, note))
+            return stayed
 
     async def recover(self, committed: Callable[[str], Awaitable[bool]]) -> None:
-        pending = None if self._folder is None else os.path.join(self._folder, PENDING)
-        if pending is None:
+        if self._folder is None:
             return
-        turn, moves = await anyio.to_thread.run_sync(read_pending, pending)
-        if moves and await committed(turn):
-            versions = {move.to: await self.version(move.to) for move in moves}
-            async with self._alone:
-                await anyio.to_thread.run_sync(self._take_back, turn, moves, versions)
-        with suppress(OSError):
-            os.unlink(pending)
+        async with self._alone:
+            prepared, note = await anyio.to_thread.run_sync(self._left)
+            if prepared is not None:
+                await anyio.to_thread.run_sync(self._drop, prepared)
+            if note is None:
+                return
+            work = self._take_back if note.moves and await committed(note.turn) else self._drop
+            await anyio.to_thread.run_sync(work, note)
 
-    def _check(self, moves: Sequence[Move]) -> None:
-        """Keep what the files hold, so that this can be undone too. Raises `ToolFailedError` for a changed one."""
-        self._make()
-        for move in moves:
-            version = _look(move.path, FILE_LIMIT_BYTES)
-            if version.key != move.now:
-                raise ToolFailedError(f"{move.path} was changed meanwhile, so nothing was taken back. Look again.")
-            if version.data is not None:
-                with suppress(OSError):
-                    self._keep(version.key.partition(" ")[2], version.data)
+    def _left(self) -> tuple[Note | None, Note | None]:
+        """The notes of a killed process."""
+        paths = (self._path(PREPARED), self._path(PENDING))
+        before, after = [read_note(path) if os.path.lexists(path) else None for path in paths]
+        return before, after
 
-    def _take_back(self, turn: str, moves: Sequence[Move], versions: Mapping[str, FileVersion | None]) -> None:
-        """Do what is not done yet; a file that holds something else by now stays."""
+    def _path(self, name: str) -> str:
+        return os.path.join(self._folder or "", name)
+
+    def _prepare(self, turn: str, moves: Sequence[Move]) -> Note:
+        """Keep what the files hold, so that this can be undone too, and write what they are to hold beside them.
+
+        Raises `ToolFailedError`, with nothing done, for a changed file and where there is no room.
+        """
+        note = new_note(turn, moves)
+        with in_words(self._folder or "the history", "written"):
+            self._make()
+            for move in moves:
+                version = look(move.path, FILE_LIMIT_BYTES)
+                if version.key != move.now:
+                    raise ToolFailedError(f"{move.path} was changed meanwhile, so nothing was taken back. Look again.")
+                if version.data is not None:
+                    self._keep(version.key.partition(" ")[2], version.data, bounded=False)
+            if self._folder is not None:
+                write_note(self._path(PREPARED), note)
+            try:
+                make_drafts(note, self._version)
+                if self._folder is not None:
+                    os.rename(self._path(PREPARED), self._path(PENDING))
+            except BaseException:
+                self._drop(note)
+                raise
+        return note
+
+    def _drop(self, note: Note) -> None:
+        remove_drafts(note)
+        for name in (PREPARED, PENDING) if self._folder is not None else ():
+            with suppress(OSError):
+                os.unlink(self._path(name))
+
+    def _take_back(self, note: Note) -> dict[str, str]:
+        """Do what is not done yet; a file that holds something else by now stays. Returns the reasons by path."""
         if self._changes is None:
             self._changes = self._load()
-        done = {change.path for change in self._changes if change.turn == turn and change.tool == UNDO}
-        for move in in_order(moves):
-            version, now = versions.get(move.to), _look(move.path, FILE_LIMIT_BYTES).key
-            if version is None or now not in {move.now, move.to}:
-                continue
-            if now != move.to:
-                with suppress(ToolFailedError):  # a folder that is not empty; a file that may not be written
-                    _put(move.path, version, self._draft)
-            if move.path not in done and _look(move.path, FILE_LIMIT_BYTES).key == move.to:
-                self._record(FileChange(turn, move.path, move.now, move.to, "tool", UNDO), FileVersion(), FileVersion())
+        done = {change.path for change in self._changes if change.turn == note.turn and change.tool == UNDO}
+        stayed = dict[str, str]()
+        for move in in_order(note.moves):
+            version, now = self._version(move.to), self._key(move.path)
+            begun = now == ABSENT and FOLDER in {move.now, move.to}  # a file and a folder that change places
+            reason = None if now in {move.now, move.to} or begun else "it was changed meanwhile"
+            if version is not None and reason is None and now != move.to:
+                reason = do_move(move, version, self._key, note.drafts.get(move.path), self._draft)
+            if reason is not None:
+                stayed[move.path] = reason
+            elif move.path not in done and self._key(move.path) == move.to:
+                change = FileChange(note.turn, move.path, move.now, move.to, "tool", UNDO)
+                self._record(change, FileVersion(), FileVersion())
+        self._drop(note)
+        return stayed
+
+    def _key(self, path: str) -> str:
+        return look(path, FILE_LIMIT_BYTES).key
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:
@@ -224,7 +280,7 @@ class LocalFileHistory(FileHistory):
         found = {path: stamp for path in paths if (stamp := stamp_of(path)) is not None}
         for path, stamp in sorted(found.items(), key=lambda item: item[1][1]):
             room = self._size + stamp[1] <= AHEAD_LIMIT_BYTES and time.monotonic() < until_s
-            version = _look(path, FILE_LIMIT_BYTES) if room else FileVersion(stamp[0])
+            version = look(path, FILE_LIMIT_BYTES) if room else FileVersion(stamp[0])
             kept[path] = (stamp, version.key)
             if version.data is not None:
                 try:
@@ -246,11 +302,11 @@ class LocalFileHistory(FileHistory):
                 found.append(FileChange(**cast("dict[str, Any]", json.loads(line))))
         return found
 
-    def _keep(self, name: str, data: bytes) -> None:
+    def _keep(self, name: str, data: bytes, *, bounded: bool = True) -> None:
         """Keep a content once, or add to the journal, as far as there is room."""
         path = os.path.join(self._folder or "", name)
         there = name in self._blobs if self._folder is None else name != JOURNAL and os.path.exists(path)
-        if there or self._size + len(data) > HISTORY_LIMIT_BYTES:
+        if there or (bounded and self._size + len(data) > HISTORY_LIMIT_BYTES):
             return
         self._size += len(data)
         if self._folder is None:
@@ -282,47 +338,3 @@ def _remove_old(parent: str) -> None:
 def _changed_s(folder: str) -> float:
     journal = os.path.join(folder, JOURNAL)
     return os.stat(journal if os.path.lexists(journal) else folder, follow_symlinks=False).st_mtime
-
-
-def _look(path: str, limit_bytes: int) -> FileVersion:
-    folder, name = os.path.split(path)
-    try:
-        with opened_folder(os.path.realpath(folder)) as inside:
-            found = os.stat(name, dir_fd=inside, follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
-                return FileVersion(stat.S_IFLNK, os.fsencode(os.readlink(name, dir_fd=inside)))
-            if not stat.S_ISREG(found.st_mode) or found.st_size > limit_bytes:
-                return FileVersion(stat.S_IFMT(found.st_mode))
-            data = read_file(inside, name, limit_bytes)
-            return FileVersion(found.st_mode, data if len(data) <= limit_bytes else None)
-    except (FileNotFoundError, NotADirectoryError):
-        return FileVersion()
-    except OSError:
-        return FileVersion(stat.S_IFREG)
-
-
-def _put(path: str, version: FileVersion, draft: Draft) -> None:
-    folder, name = os.path.split(path)
-    with in_words(path, "restored"), opened_folder(folder, make=version.key != ABSENT) as inside:
-        if version.key == FOLDER:
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=inside)
-            return
-        if version.data is None:
-            is_folder = stat.S_ISDIR(os.stat(name, dir_fd=inside, follow_symlinks=False).st_mode)
-            (os.rmdir if is_folder else os.unlink)(name, dir_fd=inside)
-            return
-        with draft(folder) as made:
-            try:
-                if stat.S_ISLNK(version.mode):
-                    os.symlink(os.fsdecode(version.data), made, dir_fd=inside)
-                else:
-                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
-                    with os.fdopen(os.open(made, flags, 0o600, dir_fd=inside), "wb") as file:
-                        file.write(version.data)
-                        os.fchmod(file.fileno(), stat.S_IMODE(version.mode) & 0o777)
-                        file.flush()
-                        os.fsync(file.fileno())
-                os.rename(made, name, src_dir_fd=inside, dst_dir_fd=inside)
-            finally:
-                removed(made, inside)

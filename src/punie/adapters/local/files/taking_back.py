@@ -1,50 +1,185 @@
-"""The note about a change of several files that takes a session's changes back, for the process after a killed one."""
+"""A change of several files that takes a session's changes back: its hindrances, its drafts, and the note about it.
+
+The note is for the process after a killed one. All functions block.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
-from collections.abc import Sequence
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
-from attrs import astuple
+from attrs import astuple, field, frozen
 
-from punie.mechanics.files import read_path
-from punie.ports.history import ABSENT, FOLDER, Move
+from punie.adapters.local.files.file_versions import DONE, move_draft, put, write_draft
+from punie.adapters.local.files.writing import Draft, in_words
+from punie.domain.errors import ToolFailedError
+from punie.mechanics.files import NO_LINK, NO_WAIT, opened_folder, read_path
+from punie.ports.history import ABSENT, FOLDER, FileVersion, Move
 
-PENDING = "taking-back.json"
+PENDING, PREPARED = "taking-back.json", "taking-back.new"
+"""The note about a change that is to be completed, and its name until all drafts are on the disk."""
+
 _LIMIT_BYTES = 64_000_000
 
 
-def write_pending(path: str, turn: str, moves: Sequence[Move]) -> None:
-    """Write the note, which a power cut leaves whole or not at all. Raises `OSError`."""
-    with open(f"{path}.new", "w", encoding="ascii", opener=_private) as file:
-        json.dump({"turn": turn, "moves": [astuple(move) for move in moves]}, file)
+@frozen
+class Note:
+    """A change of several files: the turn that it is recorded with, and the absolute paths of its drafts by path."""
+
+    turn: str = ""
+    moves: Sequence[Move] = ()
+    drafts: Mapping[str, str] = field(factory=dict[str, str])
+
+
+def new_note(turn: str, moves: Sequence[Move]) -> Note:
+    """The note about that change; the drafts are each in the folder, or the next one around it that exists."""
+    drafts: dict[str, str] = {}
+    for move in moves:
+        if move.to not in {ABSENT, FOLDER}:
+            number = hashlib.sha256(f"{turn} {move.path}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            drafts[move.path] = os.path.join(_existing(os.path.dirname(move.path)), f".punie-{number}.tmp")
+    return Note(turn, moves, drafts)
+
+
+def _existing(folder: str) -> str:
+    while folder != "/":
+        with suppress(OSError), opened_folder(folder):
+            return folder
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def write_note(path: str, note: Note) -> None:
+    """Write the note to the disk. Raises `OSError`."""
+    with open(path, "w", encoding="ascii", opener=_private) as file:
+        json.dump({"turn": note.turn, "moves": [astuple(one) for one in note.moves], "drafts": note.drafts}, file)
         file.flush()
         os.fsync(file.fileno())
-    os.rename(f"{path}.new", path)
 
 
-def read_pending(path: str) -> tuple[str, list[Move]]:
-    """The turn and the files of a note; none of a damaged one."""
+def read_note(path: str) -> Note:
+    """The note at a path; an empty one for a damaged or missing one."""
     try:
         found = json.loads(read_path(path, _LIMIT_BYTES) or b"")
-        return str(found["turn"]), [Move(*map(str, move)) for move in found["moves"]]
-    except (ValueError, TypeError, KeyError):
-        return "", []
+        moves = [Move(*map(str, move)) for move in found["moves"]]
+        return Note(str(found["turn"]), moves, {str(key): str(value) for key, value in found["drafts"].items()})
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Note()
+
+
+def make_drafts(note: Note, version: Callable[[str], FileVersion | None]) -> None:
+    """Write the contents that are to come, which `version` gives by key, to the disk. Raises `ToolFailedError`."""
+    for move in note.moves:
+        draft, content = note.drafts.get(move.path), version(move.to)
+        if content is None:
+            raise ToolFailedError(f"What {move.path} held before is not known any more, so nothing was taken back.")
+        if draft is not None:
+            with in_words(move.path, DONE), opened_folder(os.path.dirname(draft)) as inside:
+                write_draft(inside, os.path.basename(draft), content)
+
+
+def remove_drafts(note: Note) -> None:
+    """Remove the drafts that have not taken their files' places; files of other names stay. Never raises."""
+    for draft in note.drafts.values():
+        folder, name = os.path.split(draft)
+        if name.startswith(".punie-") and name.endswith(".tmp"):
+            with suppress(OSError), opened_folder(folder) as inside:
+                os.unlink(name, dir_fd=inside)
+
+
+def do_move(move: Move, version: FileVersion, now: Callable[[str], str], ready: str | None, draft: Draft) -> str | None:
+    """Make a path hold what it is to hold; returns the reason why that was not possible.
+
+    `now` gives the key of what a path holds, and `ready` is the path of the draft. A folder that is not empty stays,
+    and that is no failure.
+    """
+    try:
+        if FOLDER in {move.now, move.to} and ABSENT not in {move.now, move.to} and now(move.path) == move.now:
+            put(move.path, FileVersion(), draft)  # neither takes the other's place
+        if ready is not None and now(ready) == move.to:
+            move_draft(ready, move.path)
+        else:
+            put(move.path, version, draft)
+    except ToolFailedError as error:
+        return None if (move.now, move.to) == (FOLDER, ABSENT) else str(error)
+    return None
 
 
 def in_order(moves: Sequence[Move]) -> list[Move]:
-    """Folders that come back first, then files, and folders that go last, the deepest before those around them."""
-    made = sorted((move for move in moves if move.to == FOLDER), key=lambda move: move.path)
-    gone = sorted((move for move in moves if (move.now, move.to) == (FOLDER, ABSENT)), key=lambda move: move.path)
-    between = [move for move in moves if move not in made and move not in gone]
-    between.sort(key=lambda move: move.to != ABSENT)  # a file may stand where a folder has to be
-    return [
-        *[move for move in between if move.to == ABSENT],
-        *made,
-        *[m for m in between if m.to != ABSENT],
-        *gone[::-1],
-    ]
+    """Files that go, folders that go from the deepest on, then folders that come back, and files that do."""
+    gone = [move for move in moves if move.to == ABSENT]
+    folders = sorted((move for move in gone if move.now == FOLDER), key=lambda move: move.path, reverse=True)
+    come = sorted((move for move in moves if move.to == FOLDER), key=lambda move: move.path)
+    files = [move for move in moves if move.to not in {ABSENT, FOLDER}]
+    return [*[move for move in gone if move.now != FOLDER], *folders, *come, *files]
+
+
+# --- hindrances --------------------------------------------------------------------------------
+
+
+def hindrances(moves: Sequence[Move]) -> dict[str, str]:
+    """The reasons why some of these moves cannot be done, by path, as far as that shows without touching anything."""
+    then, found = {move.path: move.to for move in moves}, dict[str, str]()
+    for move in moves:
+        try:
+            reason = _in_the_way(move, then) or _not_writable(move)
+        except OSError as error:
+            reason = f"its folder cannot be looked at: {error.strerror}"
+        if reason:
+            found[move.path] = reason
+    return found
+
+
+def _in_the_way(move: Move, then: Mapping[str, str]) -> str:
+    folder = os.path.dirname(move.path)
+    while move.to != ABSENT and then.get(folder) != FOLDER:
+        if then.get(folder, ABSENT) != ABSENT or (folder not in then and os.path.lexists(folder)):
+            if folder in then or not _is_folder(folder):
+                return "a file or a link stays where its folder was"
+            break
+        folder = os.path.dirname(folder)
+    if move.now == FOLDER and move.to not in {ABSENT, FOLDER}:
+        for around, names, files in os.walk(move.path):
+            if any(then.get(os.path.join(around, name)) != ABSENT for name in (*names, *files)):
+                return "a folder with other files is in its place"
+    return ""
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
+def _not_writable(move: Move) -> str:
+    folder = os.path.dirname(move.path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    if not _is_folder(folder):
+        return ""
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return "its file system is read-only"
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        return "its folder is not writable"
+    if move.now != ABSENT and _is_fixed(os.lstat(move.path), os.lstat(folder), move.path):
+        return "the operating system does not permit to change it"
+    return ""
+
+
+def _is_fixed(found: os.stat_result, around: os.stat_result, path: str) -> bool:
+    """Whether a file may not be replaced although its folder is writable: immutable, or another user's in /tmp."""
+    if around.st_mode & stat.S_ISVTX and os.geteuid() not in {0, found.st_uid, around.st_uid}:
+        return True
+    if not stat.S_ISREG(found.st_mode) or os.access(path, os.W_OK):
+        return False
+    try:
+        os.close(os.open(path, os.O_WRONLY | NO_LINK | NO_WAIT))
+    except OSError as error:
+        return error.errno == errno.EPERM
+    return False
 
 
 def _private(path: str, flags: int) -> int:
