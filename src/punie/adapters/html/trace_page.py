@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from attrs import define, field, frozen
@@ -67,10 +68,10 @@ class TracePage:
             longest_s=max((turn.shares.total_s for turn in self.outline.turns), default=0.0),
         )
 
-    def turn(self, turn: TurnTimeline) -> str:
-        """One turn with its steps."""
+    def turn(self, turn: TurnTimeline, pages: Mapping[str, str] = MappingProxyType({})) -> str:
+        """One turn with its steps; `pages` are the names of delegates' pages, by the ids of their calls."""
         steps = [(_KINDS[type(step)], step, bars_of(turn, step)) for step in turn.steps]
-        return self._environment.get_template("turn.html.j2").render(turn=turn, steps=steps)
+        return self._environment.get_template("turn.html.j2").render(turn=turn, steps=steps, pages=pages)
 
     def foot(self) -> str:
         """The end of the page."""

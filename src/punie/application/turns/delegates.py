@@ -62,7 +62,8 @@ OPENING: Final = (
 class _Progress(EventSink):
     """Shows a delegate on the card of the call that began it; lives as long as the delegate.
 
-    The cards of its own calls are shown where a person is asked about them. `text` is its last message.
+    The cards of its own calls are shown where a person is asked about them, and where they are refused. `text` is its
+    last message.
     """
 
     session: LiveSession
@@ -89,11 +90,11 @@ class _Progress(EventSink):
                 await self.progress.show(Text(f"Step {self._steps}: {one_line(title, LINE_CHARS)}"))
             case ToolCallUpdated():
                 await self._updated(event)
-            case PermissionAsked(call_id):
+            case PermissionAsked(call_id) | SecurityViolation(call_id):
                 self._shown.add(call_id)
-                for held in self._cards.get(call_id, ()):
+                for held in (*self._cards.pop(call_id, ()), event):
                     await self._client(held)
-            case PermissionSettled() | SecurityViolation() | NoticeGiven():
+            case PermissionSettled() | NoticeGiven():
                 await self._client(event)
             case _:
                 pass

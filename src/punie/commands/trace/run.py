@@ -24,11 +24,12 @@ from punie.commands.sessions.run import LAST, command_store, found_session, last
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.session.log import SessionSummary
 from punie.domain.session.open_turn import OUTLINE
-from punie.domain.session.timeline import SessionOutline, Totals, TurnTimeline
+from punie.domain.session.timeline import Call, SessionOutline, Totals, TurnTimeline
 from punie.domain.session.timeline_builder import TimelineBuilder
+from punie.domain.tools.tool import DELEGATE
 from punie.domain.values.display import display_safe, one_line
 from punie.mechanics.files import draft_of
-from punie.ports.sessions import SessionStore
+from punie.ports.sessions import DELEGATED, OWN_CHARS, SessionStore
 
 ENTRIES_AT_ONCE = 100
 
@@ -118,12 +119,14 @@ def _unwritable(target: Path, error: OSError) -> PageError:
     return PageError(f"{one_line(str(target), 300)} cannot be written: {why}. Name another with --output.")
 
 
+def page_name(session_id: str) -> str:
+    """The name of the page's file, where no one chose another."""
+    return f"punie-trace-{re.sub(r'[^A-Za-z0-9_.-]', '_', session_id)[:NAME_CHARS]}.html"
+
+
 def page_target(output: str | None, session_id: str, *, force: bool) -> Path:
     """The path of the page. Raises `PageError` where another file would be overwritten."""
-    if output is None:
-        name = re.sub(r"[^A-Za-z0-9_.-]", "_", session_id)[:NAME_CHARS]
-        output = f"punie-trace-{name}.html"
-    target = Path(output).expanduser().resolve()
+    target = Path(page_name(session_id) if output is None else output).expanduser().resolve()
     shown = one_line(str(target), 300)
     if target.is_dir():
         raise PageError(f"{shown} is a directory. Name a file with --output.")
@@ -144,15 +147,23 @@ def _is_page(target: Path) -> bool:
     return not beginning or MARK.encode() in beginning
 
 
-async def _write(store: SessionStore, summary: SessionSummary, target: Path) -> None:
-    trace = SessionTrace(store, summary)
+async def _write(store: SessionStore, summary: SessionSummary, target: Path, *, force: bool) -> None:
+    """Write the page, and beside it those of the delegates that worked in the turns that it shows in full."""
+    trace, delegates = SessionTrace(store, summary), dict[str, SessionSummary]()
     outline = await trace.outline()
     page = TracePage(outline, __version__)
     with new_page(target) as write:
         write(page.head())
         async for turn in trace.turns(outline):
-            write(page.turn(turn))
+            for call in (step for step in turn.steps if isinstance(step, Call) and step.tool == DELEGATE):
+                found = await store.summary(f"{DELEGATED}{summary.id}_{call.call_id[-OWN_CHARS:]}")
+                delegates |= {} if found is None else {call.call_id: found}
+            write(page.turn(turn, {call_id: page_name(one.id) for call_id, one in delegates.items()}))
         write(page.foot())
+    for one in delegates.values():
+        await _write(
+            store, one, page_target(str(target.with_name(page_name(one.id))), one.id, force=force), force=force
+        )
 
 
 async def _trace(store: SessionStore, given: str, output: str | None, *, force: bool, in_browser: bool) -> int:
@@ -161,7 +172,7 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
         sys.stderr.write("Only sessions that were kept can be shown; `sessions.keep = false` keeps none.\n")
         return Exit.FAILED
     target = page_target(output, summary.id, force=force)
-    await _write(store, summary, target)
+    await _write(store, summary, target, force=force)
     sys.stdout.write(f"{display_safe(str(target))}\n")
     if in_browser:
         import webbrowser
