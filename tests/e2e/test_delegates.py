@@ -172,7 +172,9 @@ async def test_a_cancel_reaches_all_delegates_and_a_kill_leaves_logs_that_can_be
             cards = [one for one in ide.log.updates(session) if one["sessionUpdate"] in CARDS]
             states = {one["toolCallId"]: one["status"] for one in cards if "status" in one}
             assert len([one for one in cards if one.get("title") == "Delegate: ALPHA"]) == 1
-            assert set(states.values()) == {"failed" if version == 1 else "cancelled"}, "the card of the delegate that was killed is closed"
+            assert set(states.values()) == {"failed" if version == 1 else "cancelled"}, (
+                "the card of the delegate that was killed is closed"
+            )
             assert (await ide.prompt(session, "go on")).text == "gone on"
 
     def check() -> None:
