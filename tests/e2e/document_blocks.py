@@ -177,7 +177,9 @@ class Reader:
 
     def json(self, text: str) -> None:
         """Files that Punie reads, and those that start it; messages are sent in `test_documents`."""
-        content: dict[str, Any] = json.loads(text)
+        content: Any = json.loads(text)
+        if isinstance(content, list):  # what a command prints
+            return
         if "turns" in content:
             parse_script(text)
         elif "mcpServers" in content:

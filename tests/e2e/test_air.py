@@ -41,7 +41,10 @@ def agent_says(ide: RawClient) -> list[str]:
 
 def journey(project: Path) -> list[list[Json]]:
     """Two turns with everything that Air is sent more of."""
-    python = "import time; print('one', flush=True); time.sleep(0.4); print('two')"
+    python = (
+        "import os, time; print('one'.upper(), flush=True)\n"
+        "while not os.path.exists('seen'): time.sleep(0.02)\nprint('two'.upper()); os.remove('seen')"
+    )
     return [
         [
             call("write_file", path=str(project / "my new.txt"), content="a\nb"),
@@ -62,6 +65,8 @@ async def told(ide: RawClient, project: Path) -> tuple[str, Any, Any]:
     request = {"jetbrains": {"air": {"agentFileChangeReportRequest": {"version": 1, "requestId": "r-1"}}}}
     prompt = [{"type": "text", "text": "go on"}]
     asked = await ide.start("session/prompt", {"sessionId": session, "prompt": prompt, "_meta": request})
+    await ide.until(lambda: "ONE\\n" in json.dumps(ide.log.updates(session)), "the command's first line")
+    (project / "seen").touch()
     return session, opened, await asked.result()
 
 
@@ -137,7 +142,7 @@ def output_is_told_once(card: list[Json], folder: str) -> None:
     call_id = card[0]["toolCallId"]
     assert info == {"terminal_id": call_id, "cwd": folder}
     data = [meta["terminal_output_delta"] for meta in metas if "terminal_output_delta" in meta]
-    assert "".join(piece["data"] for piece in data) == "one\ntwo\n"
+    assert "".join(piece["data"] for piece in data) == "ONE\nTWO\n"
     assert len(data) > 1
     (ended,) = [meta["terminal_exit"] for meta in metas if "terminal_exit" in meta]
     assert ended == {"terminal_id": call_id, "exit_code": 0, "signal": None}

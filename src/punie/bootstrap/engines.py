@@ -76,7 +76,7 @@ def make_engine(
         from punie.adapters.direct.engine import DirectEngine
         from punie.application.turns.own_commands import OWN_COMMANDS
 
-        others = tuple(command.info for command in OWN_COMMANDS if not command.needs_model)
+        others = tuple(one.info for one in OWN_COMMANDS if not one.needs_model and not one.needs_queue)
         return DirectEngine(NOTICE if model is None else "", others)
     found = PlugIns(engines=installed_engines()) if plug_ins is None else plug_ins
     made = found.engine(model)
