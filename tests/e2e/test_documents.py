@@ -52,8 +52,8 @@ NOT_HERE = {
     },
     "docs/serve.md": {"punie serve": "runs until it is stopped: tests/e2e/test_serve.py"},
     "docs/changes.md": {
-        "punie changes reject src/total.py": "needs a session that changed it: tests/unit/application/test_rejecting.py",
-        "punie changes reject src/total.py --hunk 2 --hunk 3": "needs a session that changed it",
+        "punie changes reject src/total.py": "needs such a session: tests/unit/application/test_rejecting.py",
+        "punie changes reject src/total.py --hunk 2 --hunk 3": "needs such a session",
     },
     "docs/undo.md": {"punie undo --turn 3": "needs a session of three turns: tests/e2e/test_undo.py"},
     "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},

@@ -155,7 +155,9 @@ async def test_the_first_request_with_every_tool_that_a_session_offers_by_defaul
             await ide.initialize()
             await ide.prompt(await ide.new_session(project, mcpServers=[waiting]), "hello")
         first = stub.requests[0].body
-    assert {tool["function"]["name"] for tool in first["tools"]} == {one.DESCRIPTOR.name for one in TOOLS} - {"run_code"}
+    assert {tool["function"]["name"] for tool in first["tools"]} == {one.DESCRIPTOR.name for one in TOOLS} - {
+        "run_code"
+    }
     if (reason := missing_reason()) is not None:
         pytest.skip(reason)
     written = json.dumps(first["tools"], ensure_ascii=False, separators=(",", ":"))
