@@ -13,10 +13,10 @@ import pytest
 from punie.adapters.local.files.file_history import LocalFileHistory
 from punie.adapters.local.files.taking_back import PENDING, PREPARED, make_drafts, new_note, write_note
 from punie.adapters.local.files.tree_scan import TreeScanner
-from punie.application.sessions.rewinding import carry_out, committed_already, plan_object, plan_text, planned
+from punie.application.sessions.rewinding import UNSURE, carry_out, committed_already, plan_object, plan_text, planned
 from punie.application.tools.files.tree_watch import TreeWatch
 from punie.domain.errors import ToolFailedError
-from punie.ports.history import ABSENT, FileChange, Move
+from punie.ports.history import ABSENT, Doing, FileChange, FileVersion, Move
 from punie.ports.repository import Repository
 from tests.unit.application.doubles import MadeUpRepository
 
@@ -237,3 +237,30 @@ async def test_a_file_that_cannot_be_replaced_after_all_is_said_to_be_kept(
     done = await carry_out(session.history, plan, "undo-1")
     assert (done.files, [one.path for one in done.kept]) == ((), [str(session.top / name) for name in "ab"])
     assert "restored: no" in done.kept[0].reason
+
+
+async def test_what_a_killed_call_changed_is_known_but_may_be_somebody_elses(session: Session) -> None:
+    session.person({"a": b"1", "b": b"1", "c": b"1", "e": b"1"})
+    start, watch = session.tree(), session.watch
+    await watch.before("t1", None, (), runs=True)
+    await session.history.end(await watch.begin(Doing("t1", "run_command", "command")))
+    await watch.begin(Doing("t1", "run_command", "command"))
+    session.person({"a": b"2", "new": b"2"})
+    was = await session.history.look(str(session.top / "b"))
+    await session.history.record(FileChange("t1", str(session.top / "c"), was.key, was.key, "command"), was, was)
+    files = {name: str(session.top / name) for name in ("b", "e")}
+    then = FileVersion(was.mode, b"2").key
+    await watch.begin(Doing("t1", "edit", "tool", dict.fromkeys(files.values(), (was.key, then))), [was])
+    session.person({"b": b"2", "e": b"3"})
+    later = session.history
+    for _ in range(2):  # the second finds nothing more
+        later = LocalFileHistory(session.state)
+        await TreeWatch(later, session.watch.repository).settle()
+        found = {Path(one.path).name: (one.by, one.sure) for one in await later.changes() if one.was != one.left}
+        assert found == {"a": ("command", False), "new": ("command", False), "b": ("tool", True), "e": ("tool", False)}
+    plan = await planned(later, ["t1"])
+    assert [Path(one.move.path).name for one in plan.back] == ["b"]
+    assert {one.reason for one in plan.kept} == {UNSURE}
+    named = [str(session.top / name) for name in ("a", "e", "new")]
+    await carry_out(later, await planned(later, ["t1"], named), "undo-1")
+    assert session.tree() == start

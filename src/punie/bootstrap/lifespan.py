@@ -162,7 +162,7 @@ class Process:
                     await stack.enter_async_context(resource)
             live = box.session()
             if not is_new and live.desk.permission.changes is not None:
-                await live.desk.permission.changes.history.recover(committed_already)
+                await live.desk.permission.changes.recover(committed_already)
             yield live
 
     async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:

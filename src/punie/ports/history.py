@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from attrs import frozen
+from attrs import field, frozen
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "other"
 ChangedBy: TypeAlias = Literal["tool", "command", "person"]
@@ -17,6 +17,9 @@ Stamp: TypeAlias = tuple[int, int, int, int, int]
 
 Of a folder only the mode, since the names in it are compared themselves.
 """
+
+NEVER: Stamp = (0, 0, 0, 0, 0)
+"""The stamp of a file that was not looked at."""
 
 KIND, REGULAR, FOLDER_MODE = 0o170_000, 0o100_000, 0o040_000
 """The part of `FileVersion.mode` that says the kind, and two kinds, as POSIX writes them."""
@@ -78,6 +81,7 @@ class FileChange:
 
     `by` says whose change it is: that of a tool that named the file, that of a command which did not, or that of a
     person which the session saw. `tool` is the name of the tool that the call asked for; empty where that is not known.
+    A change is not `sure` where the process was killed meanwhile, so that it may be somebody else's.
     """
 
     turn: str
@@ -86,6 +90,30 @@ class FileChange:
     left: str
     by: ChangedBy = "tool"
     tool: str = ""
+    sure: bool = True
+
+
+Known: TypeAlias = tuple[Stamp, str | None, bool, bool]
+"""A file: its stamp, the key of its content (None: not kept), whether git has it, and whether git may ignore it."""
+
+
+@frozen
+class Doing:
+    """A call that may change files. Of a tool that names them, `files` are the keys before and after, by path."""
+
+    turn: str
+    tool: str
+    by: ChangedBy
+    files: Mapping[str, tuple[str, ...]] = field(factory=dict[str, tuple[str, ...]])
+
+
+@frozen
+class CutOff:
+    """The calls of a process that was killed, the files as they were before, and the last commit then."""
+
+    calls: tuple[Doing, ...]
+    known: Mapping[str, Known]
+    head: str | None
 
 
 @frozen
@@ -166,6 +194,27 @@ class FileHistory(Protocol):
     @abstractmethod
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         """Keep a change and both contents, those only as far as there is room. Never raises."""
+        ...
+
+    @abstractmethod
+    async def begin(
+        self, doing: Doing, known: Mapping[str, Known | None], head: str | None, was: Iterable[FileVersion] = ()
+    ) -> int:
+        """Note a call before its effect, and keep what its files held; returns its number, for `end`. Never raises.
+
+        `known` are the files that changed since the call before, None for those that are gone, and `head` is git's
+        last commit.
+        """
+        ...
+
+    @abstractmethod
+    async def end(self, number: int) -> None:
+        """Note that all changes of a call are recorded; for 0, those of `cut_off`. Never raises."""
+        ...
+
+    @abstractmethod
+    async def cut_off(self) -> CutOff | None:
+        """The calls of a process that was killed before they ended; None where there are none. Never raises."""
         ...
 
     @abstractmethod

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import anyio.lowlevel
-from attrs import frozen
+from attrs import evolve, frozen
 
 from punie.application.tools.files.session_changes import others_change
 from punie.domain.values.display import display_exact
@@ -17,6 +17,7 @@ from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, 
 DIFF_LINES = 40
 DIFF_CHARS = 200_000
 
+UNSURE = "the session was killed meanwhile, so it is not known whether it or somebody else changed the file"
 NOT_TAKEN_BACK = (
     "What commands sent over the network, processes that they started, git's own state (commits, branches, the index "
     "and the stash) and files that git ignores are not taken back."
@@ -98,7 +99,9 @@ async def _placed(
     if theirs is None:
         return _counted(Move(path, now.key, changes[0].was), now, to)
     difference = await _difference(history, path, theirs, now)
-    return KeptFile(path, "somebody else changed it since", difference, may_be_named=True)
+    certain = [evolve(change, sure=True) for change in changes]
+    reason = "somebody else changed it since" if others_change(certain, now.key) is not None else UNSURE
+    return KeptFile(path, reason, difference, may_be_named=True)
 
 
 async def carry_out(

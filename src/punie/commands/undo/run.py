@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
+from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
+from punie.adapters.local.files.private_folder import remove_abandoned
 from punie.application.sessions.changed_files import turns_of
 from punie.application.sessions.rewinding import (
     NOT_TAKEN_BACK,
@@ -23,6 +27,7 @@ from punie.application.sessions.rewinding import (
     plan_text,
     planned,
 )
+from punie.application.tools.files.tree_watch import TreeWatch
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.changes.run import chosen_session
 from punie.commands.running import Exit, command_environ, confirm, directory_of, wrong
@@ -55,7 +60,10 @@ async def _taken_back(
     store: SessionStore, session: SessionSummary, turn: int | None, paths: Sequence[str], *, yes: bool, as_json: bool
 ) -> int:
     history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
+    await anyio.to_thread.run_sync(lambda: remove_abandoned(os.path.realpath(tempfile.gettempdir())))
     await history.recover(committed_already)
+    roots = (session.cwd, *session.additional_directories)
+    await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()
     turns = await turns_of(store, session.id)
     number = len(turns) if turn is None else turn
     if not 1 <= number <= len(turns):

@@ -15,9 +15,10 @@ from typing import Any, cast
 
 import anyio
 import anyio.to_thread
-from attrs import asdict
+from attrs import asdict, evolve
 
 from punie.adapters.local.files.file_versions import look, put
+from punie.adapters.local.files.running_note import RUNNING, RunningNote
 from punie.adapters.local.files.taking_back import (
     PENDING,
     PREPARED,
@@ -38,10 +39,14 @@ from punie.mechanics.files import NO_LINK, read_path
 from punie.ports.history import (
     ABSENT,
     FOLDER,
+    NEVER,
     OTHER,
+    CutOff,
+    Doing,
     FileChange,
     FileHistory,
     FileVersion,
+    Known,
     Move,
     Stamp,
     TreeScan,
@@ -97,6 +102,7 @@ class LocalFileHistory(FileHistory):
         self._size = 0
         self._seen: dict[str, str] = {}
         self._alone = anyio.Lock()
+        self._running = None if folder is None else RunningNote(os.path.join(folder, RUNNING))
 
     async def look(self, path: str, limit_bytes: int | None = None) -> FileVersion:
         return await anyio.to_thread.run_sync(look, path, min(limit_bytes or FILE_LIMIT_BYTES, FILE_LIMIT_BYTES))
@@ -111,6 +117,55 @@ class LocalFileHistory(FileHistory):
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         async with self._alone:
             await anyio.to_thread.run_sync(self._record, change, was, left)
+
+    async def begin(
+        self, doing: Doing, known: Mapping[str, Known | None], head: str | None, was: Iterable[FileVersion] = ()
+    ) -> int:
+        if self._running is None:
+            return 0
+        async with self._alone:
+            return await anyio.to_thread.run_sync(self._begin, self._running, doing, known, head, tuple(was))
+
+    def _begin(
+        self,
+        note: RunningNote,
+        doing: Doing,
+        known: Mapping[str, Known | None],
+        head: str | None,
+        was: Iterable[FileVersion],
+    ) -> int:
+        if self._changes is None:
+            self._changes = self._load()
+        with suppress(OSError):
+            self._make()
+            for version in was:
+                if version.data is not None:
+                    self._keep(version.key.partition(" ")[2], version.data)
+        place = [len(self._changes), self._scanner.roots, self._scanner.hidden]
+        return note.begin(doing, known, head, place)
+
+    async def end(self, number: int) -> None:
+        if self._running is not None:
+            async with self._alone:
+                await anyio.to_thread.run_sync(self._running.end, number)
+
+    async def cut_off(self) -> CutOff | None:
+        if self._running is None:
+            return None
+        async with self._alone:
+            return await anyio.to_thread.run_sync(self._cut_off, self._running)
+
+    def _cut_off(self, note: RunningNote) -> CutOff | None:
+        found = note.read()
+        if found is None:
+            return None
+        cut, (count, roots, hidden) = found
+        self._scanner = self._scanner if self._scanner.roots else TreeScanner(tuple(roots), tuple(hidden))
+        self._changes = self._load() if self._changes is None else self._changes
+        known = dict(cut.known)
+        for change in self._changes[count:]:  # the killed process recorded these
+            known[change.path] = (NEVER, change.left, False, known.get(change.path, (NEVER, None, False, True))[3])
+        return evolve(cut, known=known)
 
     async def changes(self) -> tuple[FileChange, ...]:
         async with self._alone:
@@ -265,7 +320,8 @@ class LocalFileHistory(FileHistory):
             for version in (was, left):
                 if version.data is not None:
                     self._keep(version.key.partition(" ")[2], version.data)
-            self._keep(JOURNAL, json.dumps(asdict(change)).encode() + b"\n")
+            kept = asdict(change, filter=lambda one, value: one.name != "sure" or not value)
+            self._keep(JOURNAL, json.dumps(kept).encode() + b"\n")
 
     def _make(self) -> None:
         if self._folder is not None and not os.path.isdir(self._folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from itertools import islice
 from typing import NoReturn
@@ -21,7 +21,7 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedBy, FileChange, FileHistory, FileVersion
+from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedBy, Doing, FileChange, FileHistory, FileVersion
 from punie.ports.repository import Repository, WorkTree
 from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
@@ -85,6 +85,7 @@ class SessionChanges:
         if runs:
             async with self._alone:
                 also = await self._looked(turn, named, context, runs=True)
+                begun = await self.watch.begin(Doing(turn, tool.name, "command"))
             self._running += 1
             try:
                 yield
@@ -93,17 +94,21 @@ class SessionChanges:
                 with anyio.CancelScope(shield=True):
                     async with self._alone:
                         await self._ran(FileChange(turn, "", "", "", "command", tool.name), also, context)
+                        await self.history.end(begun)
             return
         async with self._alone if prepared.composed is None else nullcontext():
             if turn != self._turn:
                 await self._looked(turn, named, context, runs=False)
             before, written = await self._before(turn, named, prepared.diffs), dict[str, str]()
+            doing = Doing(turn, tool.name, "tool", _expected(before, prepared.diffs))
+            begun = await self.watch.begin(doing, before.values())
             try:
                 yield
                 written = {diff.path: diff.new_text for diff in prepared.diffs}
             finally:
                 with anyio.CancelScope(shield=True):
                     await self._edited(FileChange(turn, "", "", "", "tool", tool.name), before, written)
+                    await self.history.end(begun)
 
     async def _looked(self, turn: str, named: Iterable[str], context: CallContext, *, runs: bool) -> set[str]:
         """Record what changed since the last look; returns files that are compared although git may ignore them.
@@ -168,6 +173,11 @@ class SessionChanges:
         return self._begun
 
     # ------------------------------------------------------------ taking back
+
+    async def recover(self, committed: Callable[[str], Awaitable[bool]]) -> None:
+        """Complete an undo of a process that was killed, and record what its calls changed. Never raises."""
+        await self.history.recover(committed)
+        await self.watch.settle()
 
     async def former(self, path: str, to: str, now: FileVersion) -> FileVersion:
         """The version to bring a file back to. `to` is "session_start", "last_turn" or "head"; `now` is what it holds.
@@ -281,7 +291,7 @@ def others_change(changes: Sequence[FileChange], now: str) -> tuple[str, str] | 
     That one is the session's, and `now` is the key of what the file holds. None where all is as the session left it.
     """
     for change, key in zip(changes, [*(after.was for after in changes[1:]), now], strict=True):
-        if change.by == "person":
+        if change.by == "person" or not change.sure:
             return change.was, change.left
         if change.left != key or key == OTHER:
             return change.left, key
@@ -305,6 +315,13 @@ def _named(
     for (_, role, _), where in zip(tool.roles.located(arguments), context.locations, strict=False):
         if where.inside and (always or role.changes):
             yield where.path
+
+
+def _expected(before: Mapping[str, FileVersion], diffs: Iterable[Diff]) -> Mapping[str, tuple[str, ...]]:
+    """For each path the key before, and those that it may have once the call is done, as far as they are known."""
+    texts = {diff.path: diff.new_text for diff in diffs}
+    then = {path: (was.shown_as(texts[path]).key,) if path in texts else (FOLDER,) for path, was in before.items()}
+    return {path: (was.key, *then[path], *(() if texts.get(path, " ") else (ABSENT,))) for path, was in before.items()}
 
 
 def _deleted(use: PathUse) -> str:

@@ -13,20 +13,20 @@ from punie.ports.history import (
     ABSENT,
     FOLDER_MODE,
     KIND,
+    NEVER,
     REGULAR,
     ChangedBy,
+    Doing,
     FileChange,
     FileHistory,
     FileVersion,
+    Known,
     Stamp,
 )
 from punie.ports.repository import Repository, WorkTree
 
 COMMITTED_LIMIT_S = 3.0
 """The time a scan for contents that git has; a change whose former content is not read by then is not taken back."""
-
-_NEVER = (0, 0, 0, 0, 0)
-"""The stamp of a file that was not looked at."""
 
 
 @define(eq=False)
@@ -40,17 +40,20 @@ class TreeWatch:
     repository: Repository
     partly: bool = field(default=False, init=False)
     _looked: bool = field(default=False, init=False)
+    _settled: bool = field(default=False, init=False)
     _stamps: dict[str, Stamp] = field(factory=dict[str, Stamp], init=False)
     _keys: dict[str, str] = field(factory=dict[str, str], init=False)
     _clean: set[str] = field(factory=set[str], init=False)
     _head: str | None = field(default=None, init=False)
     _beside: frozenset[str] = field(default=frozenset(), init=False)
+    _unnoted: set[str] = field(factory=set[str], init=False)
 
     async def before(
         self, turn: str, begun: WorkTree | None, also: Iterable[str], *, runs: bool, by: ChangedBy = "person"
     ) -> None:
         """Record what somebody else changed since the last look; before a command, keep what is not in git."""
         also = tuple(also)
+        await self.settle()
         if not self._looked:
             await self._begin(begun, also)
         await self.look(FileChange(turn, "", "", "", by), also)
@@ -83,11 +86,55 @@ class TreeWatch:
         self._take(kept)
         return changed
 
+    async def begin(self, doing: Doing, before: Iterable[FileVersion] = ()) -> int:
+        """Note a call before its effect, with the files as they are known; returns its number for the history."""
+        if doing.by == "tool":
+            return await self.history.begin(doing, {}, self._head, before)
+        known: dict[str, Known | None] = {
+            path: (self._stamps[path], self._keys.get(path), path in self._clean, path in self._beside)
+            if path in self._stamps
+            else None
+            for path in self._unnoted
+        }
+        self._unnoted.clear()
+        return await self.history.begin(doing, known, self._head, before)
+
+    async def settle(self) -> None:
+        """Record what the calls of a process that was killed may have changed; to be called before the first look.
+
+        What a command changed cannot be told from what somebody else did since.
+        """
+        cut = None if self._looked or self._settled else await self.history.cut_off()
+        self._settled = True
+        if cut is None:
+            return
+        known = dict(cut.known)
+        for call in cut.calls:
+            for path, (was, *then) in call.files.items():
+                now = await self.history.look(path)
+                if now.key == was or (path in known and known[path][1] == now.key):
+                    continue
+                sure = _digest(now.key) in map(_digest, then)
+                change = FileChange(call.turn, path, was, now.key, call.by, call.tool, sure=sure)
+                await self.history.record(change, FileVersion(), now)
+                known[path] = (NEVER, now.key, False, False)
+        ran = [call for call in cut.calls if call.by == "command"]
+        if ran:
+            self._looked, self._head = True, cut.head
+            self._stamps = {path: one[0] for path, one in known.items()}
+            self._keys = {path: one[1] for path, one in known.items() if one[1] is not None}
+            self._clean = {path for path, one in known.items() if one[2]}
+            self._beside = frozenset(path for path, one in known.items() if one[3])
+            await self.look(FileChange(ran[-1].turn, "", "", "", "command", ran[-1].tool, sure=False), self._beside)
+            self._unnoted |= self._stamps.keys()
+        await self.history.end(0)
+
     async def note(self, paths: Mapping[str, str]) -> None:
         """Know what the session itself left in files, by key: a client may write it to its disk later."""
         self._forget(paths)
         await self._keep(paths)
         self._keys.update(paths)
+        self._unnoted.update(paths)
 
     async def met(self, turn: str, path: str, now: FileVersion, by: ChangedBy) -> None:
         """Record what somebody else made of a file that the session is about to change."""
@@ -101,9 +148,10 @@ class TreeWatch:
         last = {change.path: change.left for change in await self.history.changes()}
         for path, key in last.items():  # of a process before this one: what differs now is somebody else's
             self._keys[path] = key
-            self._stamps[path] = _NEVER
+            self._stamps[path] = NEVER
         if begun is not None:
             self._head, self._clean = begun.head, set(begun.tracked - begun.changed - last.keys()) & self._stamps.keys()
+        self._unnoted |= self._stamps.keys()
 
     async def _scanned(self, also: Iterable[str]) -> tuple[dict[str, Stamp], frozenset[str]]:
         scan = await self.history.scan(also)
@@ -127,9 +175,16 @@ class TreeWatch:
     def _take(self, kept: Mapping[str, tuple[Stamp, str]]) -> None:
         for path, (stamp, key) in kept.items():
             self._stamps[path], self._keys[path] = stamp, key
+        self._unnoted.update(kept)
 
     def _forget(self, paths: Iterable[str]) -> None:
         for path in paths:
             self._stamps.pop(path, None)
             self._keys.pop(path, None)
             self._clean.discard(path)
+            self._unnoted.add(path)
+
+
+def _digest(key: str) -> str:
+    """The part of a key that says the content: the mode of a new file is not known before."""
+    return key.partition(" ")[2] or key
