@@ -456,6 +456,32 @@ async def test_the_budget_of_the_turn_stops_a_delegate_with_the_turn() -> None:
     assert any(isinstance(event, NoticeGiven) and "price" in event.title for event in dear.client.notifications)
 
 
+async def test_requests_that_are_under_way_count_so_that_several_do_not_pass_the_limit() -> None:
+    made, gate = [0], Gate()
+
+    async def ask(_turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await tools.offered()
+        made[0] += 1
+        await gate.opened.wait()
+        await events.emit(UsageChanged(Usage(requests=1)))
+        return StopReason.END_TURN
+
+    async def fail(_turn: Turn, tools: ToolDoor, _events: EventSink) -> StopReason:
+        await tools.offered()
+        raise EngineError("overloaded", "busy")
+
+    bench = Bench(*({"task": f"ask {number}"} for number in range(4)), talks={"ask": ask})
+    bench.prepare = limited(Span.TURN, Measure.REQUESTS, 3)
+    report = await bench.run()
+    assert report.limit == "turn_requests"
+    assert made[0] <= 2, "with that of the session itself they are three"
+
+    gate.opened.set()
+    within = Bench({"task": "ask"}, {"task": "fail"}, talks={"ask": ask, "fail": fail})
+    within.prepare = limited(Span.TURN, Measure.REQUESTS, 3)
+    assert (await within.run()).limit is None, "no request is counted twice, and none that failed"
+
+
 class Broken(MemorySessionStore):
     """A store whose disk fails for delegates: when their logs begin, or later."""
 

@@ -32,8 +32,9 @@ from punie.domain.session.events import (
     TurnEnded,
 )
 from punie.domain.tools.execution import CallStatus
-from punie.domain.values.content import Diff
-from punie.domain.values.display import display_exact, display_safe
+from punie.domain.tools.tool import DELEGATE
+from punie.domain.values.content import Diff, Text
+from punie.domain.values.display import display_exact, display_safe, one_line
 from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
 from punie.ports.engine import EventSink
 from punie.ports.permission import PermissionBroker
@@ -59,6 +60,10 @@ class ConsoleBroker(PermissionBroker):
     read_line: Callable[[], str]
     out: TextIO = field(factory=lambda: sys.stderr)
     _turn: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    def asks(self) -> bool:
+        """Whether a question is open at the terminal."""
+        return self._turn.locked()
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         options = question.options
@@ -97,6 +102,7 @@ def _diff_lines(diff: Diff) -> Iterator[str]:
         yield f"  ... {len(lines) - SHOWN_DIFF_LINES} more lines"
 
 
+DELEGATE_CHARS = 50
 EncodeUpdate = Callable[[SessionEvent], "dict[str, object] | None"]
 
 
@@ -116,32 +122,51 @@ class DenialTally:
 
 @define
 class TextSink(EventSink):
-    """Writes the answer to `out` and the outcome of each call to `notes`; both are display-safe."""
+    """Writes the answer to `out`, and the outcome of each call and the steps of delegates to `notes`, display-safe.
+
+    Notes wait while a question is open at the terminal, as `asks` says.
+    """
 
     out: TextIO
     notes: TextIO
     tally: DenialTally
+    asks: Callable[[], bool] = bool
+    _kept: list[str] = field(factory=list[str], init=False)
     _titles: dict[str, str] = field(factory=dict, init=False)
+    _delegates: dict[str, str] = field(factory=dict[str, str], init=False)
     _at_line_start: bool = field(default=True, init=False)
 
     async def emit(self, event: SessionEvent) -> None:
         self.tally.take(event)
         match event:
             case TextDelta(text) if text:
+                self._write_notes()
                 self.out.write(display_safe(text))
                 self._at_line_start = text.endswith("\n")
             case ToolCallAnnounced():
                 self._titles[event.call_id] = event.title
+                if event.tool == DELEGATE:
+                    self._delegates[event.call_id] = one_line(event.title, DELEGATE_CHARS)
+            case ToolCallUpdated(call_id, None, (Text(step), *_)) if call_id in self._delegates:
+                self._note(f"{self._delegates[call_id]}: {step}")
             case ToolCallUpdated(call_id, status) if status is not None and status.terminal:
                 self._note(f"{'done' if status is CallStatus.COMPLETED else 'failed'}: {self._titles.pop(call_id, '')}")
             case TurnEnded():
+                self._write_notes()
                 self._end_line()
             case _:
                 pass
 
     def _note(self, line: str) -> None:
-        self._end_line()
-        self.notes.write(f"- {display_safe(line)}\n")
+        self._kept.append(line)
+        if not self.asks():
+            self._write_notes()
+
+    def _write_notes(self) -> None:
+        if self._kept:
+            self._end_line()
+            self.notes.write("".join(f"- {display_safe(line)}\n" for line in self._kept))
+            self._kept.clear()
 
     def _end_line(self) -> None:
         if not self._at_line_start:

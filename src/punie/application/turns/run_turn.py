@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 from attrs import define, evolve, field
@@ -162,7 +163,7 @@ class PromptTurn(RunningTurn):
         within = self.id if lent is None else lent.turn_id
         self._desk = TurnDesk(self.session.desk, within, self._news, given=self._steering.given)
         if lent is not None and lent.budget is not None:
-            self._desk.ahead = lent.budget.check
+            self._desk.ahead = partial(lent.budget.check, self.id)
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
@@ -360,6 +361,8 @@ class PromptTurn(RunningTurn):
         books = session.id
         if session.lent is not None:  # its time is within that of the turn it works for
             books, elapsed_ms = session.lent.session_id, 0.0
+            if session.lent.budget is not None:
+                session.lent.budget.ended(self.id)
         session.desk.ledger.record_turn(
             TurnRecord(books, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
         )

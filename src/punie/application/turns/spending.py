@@ -16,6 +16,7 @@ from punie.application.turns.budget import WARN_SHARE, Budget, Limit, Measure, S
 from punie.application.turns.model_shelf import ContextGauge
 from punie.domain.permission.flow import OptionKind, PermissionOption, PermissionQuestion, Selected
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.session.turn import Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Text
@@ -106,16 +107,28 @@ class TurnBudget:
     _asked_s: float = field(default=0.0, init=False)
     _earlier: tuple[float, Mapping[Span, Spent]] | None = field(default=None, init=False)
     _lock: anyio.Lock = field(factory=anyio.Lock, init=False)
+    _asking: dict[str | None, int] = field(factory=dict[str | None, int], init=False)
+    """The requests of delegates' turns that were counted when each asked for one more."""
     _watching: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._began_s = self.session.clock.monotonic_s()
 
-    async def check(self) -> None:
-        """Stop the turn where a limit is reached, unless a person allows more; to be awaited before each request."""
+    async def check(self, lent: str | None = None) -> None:
+        """Stop the turn where a limit is reached, unless a person allows more; to be awaited before each request.
+
+        `lent` is the id of the delegate's turn that makes the request: those of several are under way at the same time.
+        """
         async with self._lock:
+            self._asking.pop(lent, None)
             await self._check(self.session.budget.limits)
+            if lent is not None:
+                self._asking[lent] = self.gauge.lent.get(lent, Usage()).requests
         await anyio.lowlevel.checkpoint()
+
+    def ended(self, lent: str) -> None:
+        """The turn of that delegate is over: no request of it is under way."""
+        self._asking.pop(lent, None)
 
     async def watch(self) -> None:
         """Warn and stop by the clock, also while the model answers; until `over`."""
@@ -182,6 +195,9 @@ class TurnBudget:
         elapsed_s = self.session.clock.monotonic_s() - self._began_s - self._asked_s
         spent, gauge = self.session.budget.spent, self.gauge
         own = added(spent(gauge.turn, elapsed_s), *(spent(one, 0.0) for one in gauge.lent.values()))[limit.measure]
+        if limit.measure is Measure.REQUESTS:
+            lent = {turn_id: one.requests for turn_id, one in gauge.lent.items()}
+            own += sum(lent.get(turn_id or "", 0) == counted for turn_id, counted in self._asking.items())
         earlier = None if self._earlier is None else self._earlier[1].get(limit.span)
         return own + (0.0 if earlier is None else earlier[limit.measure])
 

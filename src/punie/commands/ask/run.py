@@ -98,7 +98,8 @@ class AskMode:
         """The terminal as the session's client; a reader of the output that leaves ends nothing."""
         person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
-        events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally)
+        asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
+        events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally, asks)
         return Peer(ClientCapabilities(names_options=True), broker, events, person=person)
 
     def _ended(self, report: TurnReport) -> int:
