@@ -477,7 +477,7 @@ async def test_requests_that_are_under_way_count_so_that_several_do_not_pass_the
     assert made[0] <= 2, "with that of the session itself they are three"
 
     gate.opened.set()
-    within = Bench({"task": "ask"}, {"task": "fail"}, talks={"ask": ask, "fail": fail})
+    within = Bench({"task": "wait"}, {"task": "fail"}, talks={"wait": ask, "fail": fail})
     within.prepare = limited(Span.TURN, Measure.REQUESTS, 3)
     assert (await within.run()).limit is None, "no request is counted twice, and none that failed"
 
