@@ -97,6 +97,10 @@ crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightl
 	@$(PY) -m tests.crashes $(ARGS)
 	@PUNIE_TEST_KILLS=20 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py
 
+.PHONY: executed
+executed: $(READY) schema servers ## the end-to-end tests with an executed interpreter for each process; for a nightly job
+	@PUNIE_TEST_PROCESSES=executed $(PY) -m pytest -n $(JOBS) --dist worksteal tests/e2e $(ARGS)
+
 # Toad needs Python 3.14, by TOAD_PYTHON's path or on PATH; without one its test is skipped and says so, in CI too.
 TOAD_PYTHON ?= python3.14
 .PHONY: clients

@@ -16,7 +16,7 @@ from tests.e2e import scripts
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, fail, text
 
-pytestmark = [pytest.mark.requirement("INTERFACES-1"), pytest.mark.executed]
+pytestmark = pytest.mark.requirement("INTERFACES-1")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -50,6 +50,7 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return lines
 
 
+@pytest.mark.executed
 def test_version_is_a_version(cli: Run):
     done = cli("--version")
     assert done.returncode == 0
@@ -57,6 +58,7 @@ def test_version_is_a_version(cli: Run):
     assert done.stderr == ""
 
 
+@pytest.mark.executed
 def test_help_names_the_commands(cli: Run):
     done = cli("--help")
     assert done.returncode == 0
@@ -67,6 +69,7 @@ def test_help_names_the_commands(cli: Run):
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])
+@pytest.mark.executed
 def test_help_and_version_cost_little(cli: Run, argument: str):
     """In processor time, which a neighbour on the same core inflates: one run below the bound shows what it takes."""
     costs: list[float] = []
@@ -79,6 +82,7 @@ def test_help_and_version_cost_little(cli: Run, argument: str):
 
 
 @pytest.mark.parametrize("args", [["nonsense"], ["acp", "--nonsense"], ["ask"], ["ask", "--json"], []])
+@pytest.mark.executed
 def test_wrong_usage_exits_2_and_says_how_it_goes(cli: Run, args: list[str]):
     done = cli(*args)
     if args:
@@ -94,6 +98,7 @@ def test_a_session_that_is_not_kept_is_refused_with_exit_2(ask: Run):
     assert "hello" not in done.stdout
 
 
+@pytest.mark.executed
 def test_ask_prints_the_answer(ask: Run):
     done = ask([text("the answer "), text("is 42")], "what is it?")
     assert done.returncode == 0
@@ -181,9 +186,12 @@ def test_a_model_that_cannot_be_had_is_a_configuration_error(cli: Run, model: st
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.requirement("S3-04")
-def test_the_demo_uses_discovered_tools_asks_leave_and_changes_a_file(cli: Run):
-    done = cli("demo", cwd=Path(__file__).resolve().parents[2], timeout_s=60)
+@pytest.mark.requirement("S3-04", "M-24")
+@pytest.mark.executed
+def test_the_demo_uses_discovered_tools_asks_leave_and_changes_a_file_whatever_the_settings_say(cli: Run):
+    done = cli(
+        "demo", cwd=Path(__file__).resolve().parents[2], env={"PUNIE_MODEL": "openai-chat:nothing"}, timeout_s=60
+    )
     assert done.returncode == 0, done.stderr
     said = done.stdout
     assert said.count("a tool of the IDE's own") >= 3, "discovered tools are used"
@@ -193,14 +201,6 @@ def test_the_demo_uses_discovered_tools_asks_leave_and_changes_a_file(cli: Run):
     assert re.search(r"is written", said), "a file changed"
     assert "Traceback" not in done.stderr
     assert "\x1b[" not in said, "colour only on a terminal"
-
-
-@pytest.mark.requirement("M-24")
-def test_the_demo_plays_its_script_whatever_the_settings_say(cli: Run):
-    done = cli(
-        "demo", cwd=Path(__file__).resolve().parents[2], env={"PUNIE_MODEL": "openai-chat:nothing"}, timeout_s=60
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_demo_works_on_a_copy_unless_told_otherwise(cli: Run, project: Path):

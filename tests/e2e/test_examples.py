@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,16 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 
 
-def run(example: Path, home: Path) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("homes")
+
+
+@cache
+def run(example: Path, homes: Path) -> subprocess.CompletedProcess[str]:
+    """One run of the example with a home of its own below that folder; several tests look at it."""
+    home = homes / example.stem
+    home.mkdir()
     return subprocess.run(
         [sys.executable, str(example)], env=clean_environment(home), cwd=home, capture_output=True, text=True,
         timeout=50, check=False, stdin=subprocess.DEVNULL,
@@ -22,8 +32,8 @@ def run(example: Path, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.requirement("S0-45", "S0-64", "S0-70")
-def test_the_discovery_example_shows_queries_and_the_toolset_that_was_built(tmp_path: Path) -> None:
-    done = run(EXAMPLES / "09_dynamic_tool_discovery.py", tmp_path)
+def test_the_discovery_example_shows_queries_and_the_toolset_that_was_built(homes: Path) -> None:
+    done = run(EXAMPLES / "09_dynamic_tool_discovery.py", homes)
     assert done.returncode == 0, done.stderr
     assert "by_name('rename_symbol'):   edit, asks leave: True" in done.stdout
     assert "by_kind('search'):          find_problems, search_project, list_symbols" in done.stdout
@@ -36,8 +46,8 @@ def test_the_discovery_example_shows_queries_and_the_toolset_that_was_built(tmp_
 
 
 @pytest.mark.requirement("S2-86", "S2-87")
-def test_the_provider_example_answers_ping_and_echo_and_refuses_what_does_not_fit(tmp_path: Path) -> None:
-    done = run(EXAMPLES / "echo_tools.py", tmp_path)
+def test_the_provider_example_answers_ping_and_echo_and_refuses_what_does_not_fit(homes: Path) -> None:
+    done = run(EXAMPLES / "echo_tools.py", homes)
     lines = done.stdout.splitlines()
     assert lines[0] == "ping {}: succeeded: pong"
     assert lines[1] == "echo {'text': 'Hello!'}: succeeded: Hello!"
@@ -45,23 +55,23 @@ def test_the_provider_example_answers_ping_and_echo_and_refuses_what_does_not_fi
     assert lines[3].startswith("echo {}: failed: ")
 
 
-def test_the_tool_example_counts_and_is_kept_inside_its_directory(tmp_path: Path) -> None:
-    lines = run(EXAMPLES / "counting_tool.py", tmp_path).stdout.splitlines()
+def test_the_tool_example_counts_and_is_kept_inside_its_directory(homes: Path) -> None:
+    lines = run(EXAMPLES / "counting_tool.py", homes).stdout.splitlines()
     length = len((EXAMPLES / "counting_tool.py").read_text("utf-8").splitlines())
     assert lines[0].startswith(f"counting_tool.py: succeeded: {length} lines, ")
     assert lines[1].startswith("no-such-file.txt: failed: ")
     assert lines[2].startswith("../pyproject.toml: denied: ")
 
 
-def test_the_broker_example_lets_files_be_written_in_the_evening_only(tmp_path: Path) -> None:
-    lines = run(EXAMPLES / "evening_broker.py", tmp_path).stdout.splitlines()
+def test_the_broker_example_lets_files_be_written_in_the_evening_only(homes: Path) -> None:
+    lines = run(EXAMPLES / "evening_broker.py", homes).stdout.splitlines()
     assert lines[0].startswith("noon: write_file: denied: ")
     assert lines[2] == "evening: write_file: succeeded: Successfully wrote to diary.txt"
     assert lines[3].startswith("evening: run_command: denied: ")
 
 
-def test_the_example_with_recorded_answers_shows_yes_no_and_silence(tmp_path: Path) -> None:
-    lines = run(EXAMPLES / "recorded_answers.py", tmp_path).stdout.splitlines()
+def test_the_example_with_recorded_answers_shows_yes_no_and_silence(homes: Path) -> None:
+    lines = run(EXAMPLES / "recorded_answers.py", homes).stdout.splitlines()
     assert lines[0] == "write_file: succeeded: Successfully wrote to diary.txt"
     assert [line.startswith(("write_file: denied: ", "run_command: denied: ")) for line in lines[1:3]] == [True, True]
     assert lines[3:] == [
@@ -72,8 +82,8 @@ def test_the_example_with_recorded_answers_shows_yes_no_and_silence(tmp_path: Pa
     ]
 
 
-def test_the_engine_example_finds_rhymes_with_a_tool_of_the_session(tmp_path: Path) -> None:
-    done = run(EXAMPLES / "rhyming_engine.py", tmp_path)
+def test_the_engine_example_finds_rhymes_with_a_tool_of_the_session(homes: Path) -> None:
+    done = run(EXAMPLES / "rhyming_engine.py", homes)
     assert done.stdout.splitlines() == ["hat: cat", "house: mouse", "orange: no rhyme"]
     assert done.stderr.count("Reading words.txt") == 3
 
@@ -87,7 +97,7 @@ def test_what_extends_punie_is_shown_in_less_than_60_lines(name: str) -> None:
 
 
 @pytest.mark.parametrize("example", PROGRAMS, ids=lambda path: path.stem)
-def test_an_example_runs_to_its_end(example: Path, tmp_path: Path) -> None:
-    done = run(example, tmp_path)
+def test_an_example_runs_to_its_end(example: Path, homes: Path) -> None:
+    done = run(example, homes)
     assert done.returncode == 0, done.stderr
     assert done.stdout

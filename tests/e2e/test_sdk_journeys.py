@@ -22,7 +22,7 @@ from tests.e2e.scripts import RESULT, TOOLS, call, sleep, text
 from tests.e2e.sdk_client import SdkIde, sdk_ide
 from tests.offered_names import ALL, STATIC
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19"), pytest.mark.executed]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-19")]
 
 SpawnSdk = Callable[..., AbstractAsyncContextManager[SdkIde]]
 WITH_DISCOVERY = capabilities(read=True, write=True, terminal=True, discovery=True)
@@ -55,6 +55,7 @@ def spawn_sdk(tmp_path: Path, project: Path, schema: OfficialSchema | None) -> S
     "ACP agent_message_chunk",
     "ACP session/update",
 )
+@pytest.mark.executed
 async def test_a_plain_conversation(spawn_sdk: SpawnSdk, project: Path):
     async with spawn_sdk([text("hello "), text("world")], [text("again")]) as ide:
         said = await ide.agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=ide.capabilities)
