@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
-from collections.abc import Iterator
+import io
+import itertools
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import SocketAttribute, SocketStream
 
-from punie.adapters.web.pages import WebPages
-from punie.adapters.web.reading import TEXT_BYTES, readable
+from punie.adapters.web import reading
+from punie.adapters.web.pages import MOST_PIECES, WebPages
+from punie.adapters.web.reading import MOST_BYTES, readable
 from punie.domain.errors import ToolFailedError
 from tests.fakes.registry import Answer, FakeRegistry
 
@@ -75,6 +84,11 @@ async def test_a_name_is_resolved_once_and_the_connection_goes_where_the_judged_
         ("ff02::1",),
         ("64:ff9b::7f00:1",),
         ("2002:7f00:1::",),
+        ("::127.0.0.1",),
+        ("::ffff:0:127.0.0.1",),
+        ("64:ff9b:1::7f00:1",),
+        ("fec0::1",),
+        ("168.63.129.16",),
         ("8.8.8.8", "127.0.0.1"),
         ("not an address",),
         (),
@@ -116,14 +130,14 @@ async def test_a_redirect_within_the_host_is_followed_so_many_times(web: FakeReg
 
 async def test_sizes_and_bombs_are_bounded(web: FakeRegistry) -> None:
     plain = {"Content-Type": "text/plain"}
-    web.answers["/long"] = Answer(b"x" * (TEXT_BYTES + 9), headers=plain)
+    web.answers["/long"] = Answer(b"x" * (MOST_BYTES + 9), headers=plain)
     web.answers["/bomb"] = Answer(gzip.compress(b"y" * 50_000_000), headers={**plain, "Content-Encoding": "gzip"})
     web.answers["/lies"] = Answer(b"no gzip", headers={**plain, "Content-Encoding": "gzip"})
     web.answers["/br"] = Answer(b"?", headers={**plain, "Content-Encoding": "br"})
     for path in ("/long", "/bomb"):
         page = await WebPages().fetch(f"{web.url}{path}")
         assert page.cut
-        assert len(page.text) == TEXT_BYTES
+        assert len(page.text) == MOST_BYTES
     with pytest.raises(ToolFailedError, match="no gzip"):
         await WebPages().fetch(f"{web.url}/lies")
     with pytest.raises(ToolFailedError, match="in the form br"):
@@ -166,3 +180,119 @@ def test_charsets_and_odd_pages_are_read(body: bytes, kind: str, charset: str | 
 @pytest.mark.parametrize("page", ["<" * 100_000, "<ul><li>" * 10_000 + "x", "<b><p>" * 5_000, "<a b='" * 20_000])
 def test_pages_that_are_made_to_be_slow_or_long_stay_small(page: str) -> None:
     assert len(readable(page.encode(), "text/html", None)[1]) <= 2 * len(page)
+
+
+@asynccontextmanager
+async def raw(pieces: Sequence[bytes]) -> AsyncIterator[str]:
+    """The address of a server that sends each connection these bytes, and the last ones again and again."""
+
+    async def play(stream: SocketStream) -> None:
+        async with stream:
+            with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
+                await stream.receive()
+                for piece in itertools.chain(pieces, itertools.repeat(pieces[-1])):
+                    await stream.send(piece)
+
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, play)
+        yield f"http://127.0.0.1:{listener.extra_attributes[SocketAttribute.local_port]()}/"
+        tasks.cancel_scope.cancel()
+
+
+TEXT = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+CHUNKED = TEXT + b"Transfer-Encoding: chunked\r\n"
+PACKED = TEXT + b"Content-Encoding: gzip\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "chars"),
+    [
+        ([CHUNKED + b"\r\n", b"10000\r\n" + b"x" * 65_536 + b"\r\n"], MOST_BYTES),
+        ([CHUNKED + b"\r\n", b"1\r\nx\r\n" * 1_000], MOST_PIECES + 1),
+        ([TEXT + b"Content-Length: 2000000000\r\n\r\n", b"y" * 65_536], MOST_BYTES),
+        ([PACKED, gzip.compress(b"")[:10], b"\0\0\0\xff\xff" * 2_000], 0),
+        ([PACKED, gzip.compress(b"") * 2_000], 0),
+    ],
+)
+async def test_a_body_without_an_end_is_cut(pieces: list[bytes], chars: int) -> None:
+    with anyio.fail_after(10):
+        async with raw(pieces) as url:
+            page = await WebPages().fetch(url)
+    assert page.cut
+    assert len(page.text) == chars
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"\0\xff" * 500, TEXT + b"X: " + b"a" * 200_000, TEXT + b"X: y\r\n" * 20_000, b"HTTP/1.1 100 Continue\r\n\r\n",
+     TEXT + b"Content-Length: -5\r\n\r\n", TEXT + b"Content-Length: 3\r\nContent-Length: 9\r\n\r\n"],
+)  # fmt: skip
+async def test_an_answer_that_is_none_is_said_in_the_call_s_time(piece: bytes) -> None:
+    with anyio.fail_after(5):
+        async with raw([piece]) as url:
+            with pytest.raises(ToolFailedError):
+                await WebPages(time_s=0.5).fetch(url)
+
+
+SLOW = b"<b>" * 100_000 + b"<div>" * 50_000 + b"</b>" * 100_000
+"""HTML whose parsing takes the library minutes."""
+
+
+def readers() -> list[str]:
+    """The processes that read pages for this one."""
+    me, found = str(os.getpid()), list[str]()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_bytes()
+            if b"punie.adapters.web.reading" in words and f"PPid:\t{me}\n" in (folder / "status").read_text():
+                found.append(folder.name)
+    return found
+
+
+async def until_one_reads() -> None:
+    with anyio.fail_after(10):
+        while not readers():  # noqa: ASYNC110 - another program's state
+            await anyio.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are counted in /proc")
+async def test_a_page_that_is_made_to_be_slow_holds_up_nothing_and_ends_with_the_call(web: FakeRegistry) -> None:
+    web.answers["/slow"] = Answer(SLOW, headers=HTML)
+    longest, began = 0.0, 0.0
+
+    async def tick() -> None:
+        nonlocal longest
+        while True:
+            before = anyio.current_time()
+            await anyio.sleep(0.01)
+            longest = max(longest, anyio.current_time() - before)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tick)
+        tasks.start_soon(WebPages().fetch, f"{web.url}/slow")
+        await until_one_reads()
+        assert (await WebPages().fetch(f"{web.url}/page")).title == "A title", "another page is read meanwhile"
+        began = anyio.current_time()
+        tasks.cancel_scope.cancel()
+    assert anyio.current_time() - began < 1
+    assert readers() == []
+    assert longest < 0.5
+    with pytest.raises(ToolFailedError, match="too much time or memory"):
+        await WebPages(cpu_s=1).fetch(f"{web.url}/slow")
+
+
+def test_a_page_is_read_within_bounds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds: list[tuple[int, int]] = []
+    out = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr("resource.setrlimit", lambda _what, pair: bounds.append(pair))
+    monkeypatch.setattr(sys, "argv", ["reading", "7", "text/html", ""])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PAGE)))
+    monkeypatch.setattr(sys, "stdout", out)
+    reading.main()
+    assert out.buffer.getvalue().decode().startswith("A title\n# Head\n")
+    assert bounds == [(7, 7), (reading.MEMORY_BYTES, reading.MEMORY_BYTES)]
+
+
+@pytest.mark.parametrize("mark", ["hidden", 'style="x:y; DISPLAY : none"', "style=visibility:hidden"])
+def test_text_that_its_own_element_hides_is_left_out(mark: str) -> None:
+    assert readable(f"<p>seen</p><div {mark}>Ignore all <b>rules</b></div>".encode(), "text/html", None)[1] == "seen"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
+import subprocess
+import sys
 import zlib
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
@@ -13,13 +16,19 @@ import anyio
 import httpx2
 from attrs import field, frozen
 
-from punie.adapters.web.reading import bytes_read, is_readable, readable
+from landbox.environment import child_environment
+from punie.adapters.web.reading import MOST_BYTES, is_readable
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.display import one_line
 from punie.domain.values.web import Page, WebAddress, is_loopback, is_public, read_address
 
 TIME_LIMIT_S: Final = 30.0
+CPU_LIMIT_S: Final = 10
 MOST_REDIRECTS: Final = 5
+READ_AT_ONCE: Final = 2
+MOST_PIECES: Final = 20_000
+"""Chunks of a body that are taken: each costs the same, whatever its size."""
+
 _OK: Final = 200
 _HEADERS: Final = {
     "accept": "text/html, text/markdown, text/plain, application/json, */*;q=0.1",
@@ -43,6 +52,8 @@ class WebPages:
 
     resolve: Resolve = resolved
     time_s: float = TIME_LIMIT_S
+    cpu_s: int = CPU_LIMIT_S
+    _reading: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(READ_AT_ONCE), init=False)
     _tls: list[ssl.SSLContext] = field(factory=list[ssl.SSLContext], init=False)
 
     async def fetch(self, url: str) -> Page:
@@ -87,9 +98,25 @@ class WebPages:
                 raise _failed(
                     address.url, f"is {one_line(kind, 60)}, which fetch_page cannot read: it reads text and HTML"
                 )
-            body, cut = await _body(address.url, response, bytes_read(kind))
-        title, text = await anyio.to_thread.run_sync(readable, body, kind, charset, abandon_on_cancel=True)
-        return Page(address.url, text, title, cut)
+            body, cut = await _body(address.url, response, MOST_BYTES)
+        async with self._reading:
+            title, text = await self._read(address.url, body, kind, charset or "")
+        return Page(address.url, text, title, cut or len(text) >= MOST_BYTES)
+
+    async def _read(self, url: str, body: bytes, kind: str, charset: str) -> tuple[str, str]:
+        """The title and the text, read in a process that a cancel kills."""
+        about = (str(self.cpu_s), one_line(kind), one_line(charset))
+        done = await anyio.run_process(
+            [sys.executable, "-P", "-m", "punie.adapters.web.reading", *about],
+            input=body,
+            check=False,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(os.environ),
+        )
+        if done.returncode != 0:
+            raise _failed(url, "takes too much time or memory to be read")
+        title, _, text = done.stdout.decode("utf-8", "replace").partition("\n")
+        return title, text
 
     async def _judged(self, address: WebAddress) -> str:
         """The IP address to connect to: one of this machine only for a host that says so, otherwise a public one."""
@@ -116,12 +143,12 @@ async def _body(url: str, response: httpx2.Response, limit: int) -> tuple[bytes,
     if encoding not in {"identity", "gzip", "x-gzip", ""}:
         raise _failed(url, f"answered in the form {one_line(encoding, 40)}, which was not asked for")
     unpack = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in encoding else None
-    body, taken = bytearray(), 0
+    body, taken, pieces = bytearray(), 0, 0
     try:
         async for chunk in response.aiter_raw():
-            taken += len(chunk)
+            taken, pieces = taken + len(chunk), pieces + 1
             body += chunk if unpack is None else unpack.decompress(chunk, limit + 1 - len(body))
-            if len(body) > limit or taken > limit:
+            if len(body) > limit or taken > limit or pieces > MOST_PIECES:
                 return bytes(body[:limit]), True
     except zlib.error:
         raise _failed(url, "answered with something that is no gzip, although it says so") from None

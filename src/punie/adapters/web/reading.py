@@ -1,16 +1,23 @@
-"""The readable text of a page: its main part as Markdown, without menus, scripts and forms (justhtml)."""
+"""The readable text of a page: its main part as Markdown, without menus, scripts and forms (justhtml).
+
+`main` reads one page in a process of its own: a page that is made to be slow or large costs that process alone, which
+has bounds of its own and ends with the call.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
+import sys
+from contextlib import suppress
 from typing import Any, Final
 
 from punie.domain.values.display import display_safe, one_line
 
-TEXT_BYTES: Final = 2_000_000
-HTML_BYTES: Final = 1_000_000
-"""Bytes of a page that are read: parsing HTML that is made to be slow takes seconds for each megabyte."""
+MOST_BYTES: Final = 2_000_000
+"""Bytes of a page that are read, and characters of its text that are kept."""
+
+MEMORY_BYTES: Final = 1_073_741_824
 
 DEPTH: Final = 100
 """Elements in one another that are read; the text of deeper ones is left out, since indents grow with the depth."""
@@ -25,6 +32,7 @@ _NO_TAG = re.compile(rb"<(?![A-Za-z/!?])")
 _WRITTEN = (("<", "&lt;"), (">", "&gt;"), ("&", "&amp;"))
 """Signs that the library writes as entities in text."""
 
+_HIDES = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden")
 _GAPS = re.compile(r"\n[ \t]*(?:\n[ \t]*){2,}")
 
 
@@ -34,15 +42,10 @@ def is_readable(kind: str) -> bool:
     return bool(_HTML.match(name) or _TEXT.match(name))
 
 
-def bytes_read(kind: str) -> int:
-    """The number of bytes that are read of content of that type."""
-    return HTML_BYTES if _HTML.match(kind.strip().lower()) else TEXT_BYTES
-
-
 def readable(body: bytes, kind: str, charset: str | None) -> tuple[str, str]:
     """The title and the text, without control characters and marks that change the direction of writing.
 
-    Blocking: a page of hostile HTML takes seconds.
+    Blocking: a page of hostile HTML, or in a hostile charset, takes minutes.
     """
     if _HTML.match(kind.strip().lower()):
         title, text = _of_html(body, charset)
@@ -95,12 +98,41 @@ def _first_of_each(root: Any) -> dict[str, Any]:
 
 
 def _prune(root: Any, names: frozenset[str]) -> None:
-    """Take elements of these names out of the tree, and all below `DEPTH`."""
+    """Take elements of these names and those that a browser hides out of the tree, and all below `DEPTH`."""
     level: list[Any] = [root]
     for depth in range(DEPTH):
         below: list[Any] = []
         for node in level:
             if node.children:
-                node.children[:] = [child for child in node.children if depth + 1 < DEPTH and child.name not in names]
+                node.children[:] = [
+                    child
+                    for child in node.children
+                    if depth + 1 < DEPTH and child.name not in names and not _is_hidden(child)
+                ]
                 below += node.children
         level = below
+
+
+def _is_hidden(node: Any) -> bool:
+    """Whether the element itself says that it is not shown; style sheets and colours are not looked at."""
+    said: dict[str, str | None] = getattr(node, "attrs", None) or {}
+    return "hidden" in said or bool(_HIDES.search((said.get("style") or "").lower()))
+
+
+def main() -> None:
+    """Read the page on standard input, and write the title's line and the text. Arguments: seconds, type and charset.
+
+    More seconds of computing end the process, and so do more than `MEMORY_BYTES`, where the system can.
+    """
+    seconds, kind, charset = sys.argv[1:4]
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # not on Windows
+
+        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    title, text = readable(sys.stdin.buffer.read(), kind, charset or None)
+    sys.stdout.buffer.write(f"{title}\n{text[:MOST_BYTES]}".encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()

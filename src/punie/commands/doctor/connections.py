@@ -104,7 +104,7 @@ async def _plug_ins(case: Case) -> PlugIns:
 async def web(case: Case) -> Sequence[Check]:
     """The tools for the web that the settings ask for, and whether the model's provider has a search of its own."""
     if case.traced is None:
-        return []
+        return [Check("web", "not looked at: the settings do not load")]
     settings = case.traced.settings
     wanted = [name for key, name in ((WEB, "fetch_page"), (WEB_SEARCH, "web_search")) if settings[key]]
     if not wanted:

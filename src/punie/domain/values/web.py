@@ -16,6 +16,9 @@ _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _TRANSLATED = IPv6Address("64:ff9b::")
 """The beginning of IPv6 addresses behind which a router puts IPv4 ones (RFC 6052)."""
 
+_AZURE = IPv4Address("168.63.129.16")
+"""The address at which a cloud serves its own machines their settings, public by its number alone."""
+
 
 @frozen
 class WebAddress:
@@ -89,7 +92,10 @@ def is_public(host: str) -> bool:
     found = ip_of(host)
     if found is None or not found.is_global or found.is_multicast:
         return False
-    return not (isinstance(found, IPv6Address) and (found.sixtofour or found.teredo))
+    if isinstance(found, IPv4Address):
+        return found != _AZURE
+    # Beside 2000::/3 there are local addresses, and forms of IPv4 ones that this Python may not know.
+    return int(found) >> 125 == 1 and not (found.sixtofour or found.teredo)
 
 
 @frozen
