@@ -11,12 +11,12 @@ import anyio
 
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.servers import McpServers
+from punie.application.offer.search import ToolIndex
 from punie.application.servers.session_servers import described
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import SearchTools
 from punie.bootstrap.word_stems import stem
 from punie.domain.tools.disclosure import DisclosureForm, listing
-from punie.domain.tools.search import ToolIndex
 from punie.domain.tools.tool import ToolDescriptor, encode_definition
 from punie.domain.values.json_value import EMPTY_OBJECT
 from tests.bench.client import Broken

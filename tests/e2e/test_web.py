@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call
@@ -45,6 +46,17 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
             ide.person.will("reject_once")
             turn = await ide.prompt(session)
             assert "fetch_page" in (await ide.prompt(session)).all_names
+        port, user = web.url.rpartition(":")[2], clean_environment(tmp_path / "home")
+        (home / "config.toml").unlink()
+        model = scripts.write(tmp_path / "ask.json", [call("fetch_page", url=f"{web.url}/page"), RESULT])
+        told = [
+            run_cli("ask", "--model", model, *flags, "go", env={**user, "PUNIE_TOOLS_WEB": "true"}, cwd=project).stdout
+            for flags in (("--allow", f"fetch_page:127.0.0.1:{port}"), ("--allow", "fetch_page:127.0.0.1"))
+        ]
+    assert "Its title: Docs" in told[0]
+    assert "which only a rule with that host allows" in told[1]
+    run_cli("trace", session, "--output", "trace.html", env=user, cwd=project)
+    assert f"Fetch {web.url}/page" in (project / "trace.html").read_text()
     assert [card.status for card in turn.cards] == ["completed", "completed", "failed", "failed", "failed"]
     read, away, metadata, here, asked = turn.cards
     assert read.shown["title"] == f"Fetch {web.url}/page"
@@ -55,7 +67,7 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
     assert "no address of the public network" in metadata.text
     assert "this machine" in here.text
     assert asked.shown["title"] == "Fetch https://xn--dcs-sed.example/?q=a"
-    assert web.asked == ["/page", "/away"]
+    assert web.asked == ["/page", "/away", "/page"]
     (question,) = ide.person.questions
     assert [option["name"] for option in question["options"]] == [
         "Allow once", "Allow xn--dcs-sed.example for this session", "Reject",

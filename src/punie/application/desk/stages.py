@@ -9,6 +9,7 @@ import anyio
 from attrs import define, evolve
 
 from punie.application.desk.call import CallRequest, CallUnderWay
+from punie.application.desk.denials import denial
 from punie.application.desk.edit_findings import looked
 from punie.application.desk.order import MessageOrder
 from punie.application.desk.permission import Judged, Ruling
@@ -16,7 +17,6 @@ from punie.application.desk.repeats import TurnState
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.tools.session_tool import CallWithin, Composition, PreparedCall, SessionTool
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel, ToolDisabledError
-from punie.domain.permission.denials import denial
 from punie.domain.permission.flow import Asking, Denied
 from punie.domain.permission.path_findings import ROOTS_RULE
 from punie.domain.permission.rules import AnsweredBy, Verdict

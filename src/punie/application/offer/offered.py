@@ -8,6 +8,7 @@ from collections.abc import Callable
 import anyio.lowlevel
 from attrs import define, evolve, field
 
+from punie.application.offer.search import Stem, ToolIndex
 from punie.application.offer.toolbox import Toolbox
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import FoundTools, SearchTools
@@ -22,7 +23,6 @@ from punie.domain.tools.disclosure import (
     listing,
     unlisted_servers,
 )
-from punie.domain.tools.search import Stem, ToolIndex
 from punie.domain.tools.tool import ToolDescriptor
 
 NAMED_AT_ONCE = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from punie.application.desk.denials import denial
 from punie.domain.permission.decisions import Facts, PermissionRequest, Policy
-from punie.domain.permission.denials import denial
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from tests.fuzz import engine

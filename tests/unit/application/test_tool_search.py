@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from punie.application.offer.search import ToolIndex, synonyms, words_of
 from punie.bootstrap.word_stems import stem
-from punie.domain.tools.search import ToolIndex, synonyms, words_of
 from punie.domain.tools.tool import ToolDescriptor
 from tests.fakes.sixty_tools import HELD_OUT, TUNING, sixty_tools
 
