@@ -35,9 +35,11 @@ from typing import Any
 
 PRODUCT = ("punie", "punie_ide", "punie_openai_agents", "punie_scripted", "shellsight")
 LOADED_LATER = (
-    "anyio._backends._asyncio", "cattrs", "encodings.ascii", "encodings.idna", "encodings.utf_8_sig",
-    "importlib.resources.readers", "jaraco.classes.properties", "jaraco.context", "jaraco.functools", "jsonschema_rs",
-    "mcp.client.stdio", "openai.lib.streaming.chat", "openai.resources.chat", "openai.resources.models",
+    "anyio._backends._asyncio", "anyio._core._signals", "anyio._core._subprocesses", "cattrs", "encodings.ascii",
+    "encodings.idna", "encodings.utf_8_sig", "genai_prices.data", "importlib.resources.readers",
+    "jaraco.classes.properties", "jaraco.context", "jaraco.functools", "jsonschema_rs", "mcp.client.stdio",
+    "openai.lib.streaming.chat", "openai.resources.chat.completions", "openai.resources.models",
+    "openai.resources.responses",
     "pydantic_ai.models.openai", "pydantic_ai.providers.gateway", "pydantic_ai.providers.openai", "snowballstemmer",
     "tree_sitter", "tree_sitter_bash",
 )  # fmt: skip
