@@ -131,7 +131,7 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
     assert "- https://docs.example/a A page\n\nUse groups." in turn.cards[0].text
     asked = [request.body["tools"] for request in stub.requests]
     assert [len(tools) == 1 and tools[0]["type"] == "web_search" for tools in asked].count(True) == 2
-    assert "no search of its own" in other.text
+    assert "no search of its own is known" in other.text
     assert "no search" not in turn.text + refused.text
     assert "web_search" not in str(asked[5])
     assert "Use groups." in str(stub.requests[5].messages), "its findings go on as the result of a call"

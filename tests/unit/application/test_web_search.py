@@ -11,13 +11,14 @@ from attrs import define, field
 from punie.application.tools.web.web_search import QUERY_CHARS, WebSearch
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode, Rule, Verdict
-from punie.domain.session.events import TextDelta
-from punie.domain.session.turn import StopReason, Turn
+from punie.domain.session.events import RequestEnded, TextDelta, UsageChanged
+from punie.domain.session.turn import StopReason, Turn, Usage
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt
 from punie.domain.values.json_value import freeze_object, thaw
 from punie.domain.values.web import Searched
 from punie.ports.engine import EventSink, ToolDoor
+from tests.fakes.clock import FakeClock
 from tests.unit.application.desk_bench import call, desk_of
 from tests.unit.application.session_bench import PlayedEngine, SessionBench
 
@@ -105,24 +106,50 @@ class SearchingEngine(PlayedEngine):
     """Its provider searches while `provider` is there."""
 
     provider: Provider | None = None
+    ahead: Callable[[], None] = lambda: None
 
     async def web_search(self) -> Callable[[str], Awaitable[Searched]] | None:
         await anyio.lowlevel.checkpoint()
+        self.ahead()
         return None if self.provider is None else self.provider.search
+
+
+@define
+class Counted(Provider):
+    """Takes two seconds, and one request."""
+
+    bench: SessionBench | None = None
+    events: EventSink | None = None
+
+    async def search(self, query: str) -> Searched:
+        assert self.bench is not None
+        assert self.events is not None
+        clock = self.bench.sessions[0].clock
+        assert isinstance(clock, FakeClock)
+        clock.advance(2)
+        await self.events.emit(UsageChanged(Usage(9, 9, requests=1)))
+        return self.found
 
 
 async def test_it_is_offered_while_the_provider_searches_and_a_person_is_told_once_that_it_does_not() -> None:
     seen: list[bool] = []
     results: list[ToolResult] = []
 
-    async def look(_turn: Turn, tools: ToolDoor, _events: EventSink) -> StopReason:
+    async def look(_turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
         seen.append("web_search" in (await tools.offered()).names)
         if seen[-1]:
             engine.provider = None  # as after a change of the model that the desk has not seen yet
             results.append(await tools.call(call("web_search", {"query": "x"})))
+            engine.provider = Counted(bench=bench, events=events)
+            results.append(await tools.call(call("web_search", {"query": "y"})))
         return StopReason.END_TURN
 
-    engine = SearchingEngine(look)
+    def wait() -> None:
+        clock = bench.sessions[0].clock
+        assert isinstance(clock, FakeClock)
+        clock.advance(5)
+
+    engine = SearchingEngine(look, ahead=wait)
     bench = SessionBench(engine=engine)
     async with bench.agent() as agent:
         opened = await bench.opened(agent)
@@ -141,8 +168,11 @@ async def test_it_is_offered_while_the_provider_searches_and_a_person_is_told_on
         await turn()
         session.model = "direct"
         await turn()
-    assert seen == [False, False, False, True, True]
+    assert seen == [False, False, False, True, False]
     said = [event.text for event in bench.client.notifications if isinstance(event, TextDelta)]
-    assert [text for text in said if "no search of its own" in text] == said
+    assert [text for text in said if "no search of its own is known" in text] == said
     assert len(said) == 1
     assert "does not search the web" in results[0].text
+    assert "Use groups." in results[1].text
+    ended = [event for event in bench.client.notifications if isinstance(event, RequestEnded)]
+    assert [event.elapsed_s for event in ended] == [2.0]

@@ -206,7 +206,8 @@ class LiveSession(OwnTaskGroup):
     Both names change together with `engine`, in `model_switch.py`, in the order of `switches`.
     `while_busy` says what becomes of a prompt that comes while a turn runs; `waiting` are those that wait, in order.
     `budget` is None where the settings limit nothing, and `lent` where the session is no delegate's.
-    `searched_by` is the model whose provider was last looked at for a search of the web, None where none is wanted.
+    `searched_by` is the model whose provider was last looked at for a search of the web, None where none is wanted;
+    `searching` notes that the request of a search begins.
     `greeted` is set when the client is about to know the session, `told` once the client was then told of the commands
     and of the used context, `turn_over` at the end of each turn, whose changes the client is then told.
     """
@@ -230,6 +231,7 @@ class LiveSession(OwnTaskGroup):
     while_busy: WhileBusy = WhileBusy.REFUSE
     lent: Lent | None = None
     searched_by: str | None = None
+    searching: Callable[[], None] = field(default=lambda: None, init=False)
     waiting: list[WaitingPrompt] = field(factory=list[WaitingPrompt], init=False)
     switches: SwitchLine = field(factory=SwitchLine, init=False)
     greeted: anyio.Event = field(factory=anyio.Event, init=False)

@@ -244,7 +244,7 @@ class PromptTurn(RunningTurn):
         if isinstance(asked, str):
             await events.emit(TextDelta(asked, f"{self.id}-1"))
             return StopReason.END_TURN
-        if unsearched := await offer_search(session):
+        if unsearched := await offer_search(session, self._desk.requests):
             await events.emit(TextDelta(unsearched))
         prompt, instructions = await self._told(asked)
         if self.first and self.session.tier is Tier.DEFAULT and only_talks(await self._desk.offered()):

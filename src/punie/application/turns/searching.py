@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from punie.application.desk.turn_desk import RequestWatch
 from punie.application.tools.web.web_search import Search, WebSearch
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.model_switch import with_engine
@@ -11,15 +12,13 @@ from punie.domain.values.web import Searched
 from punie.ports.engine import EngineSession, WebSearching
 
 
-async def offer_search(session: LiveSession) -> str:
+async def offer_search(session: LiveSession, requests: RequestWatch) -> str:
     """Offer the tool exactly while the provider searches; the words for the person where it does not, once a model.
 
-    Raises `EngineError`, as the turn itself would.
+    `requests` are those of the turn that begins, to which a search adds one. Raises `EngineError`, as the turn would.
     """
-    if session.searched_by is None or session.model == DIRECT or session.lent is not None:
+    if session.searched_by is None:
         return ""
-    wanted = await with_engine(session, _search_of) is not None
-    session.desk.registry.keep(WebSearch.DESCRIPTOR, lambda _services: WebSearch(search), wanted=wanted)
 
     async def search(query: str) -> Searched:
         if session.budget is not None and session.budget.turn is not None:
@@ -27,14 +26,16 @@ async def offer_search(session: LiveSession) -> str:
         found = await _search_of(session.engine)
         if found is None:
             raise ToolFailedError("The provider of this model does not search the web.")
+        session.searching()
         return await found(query)
 
+    session.searching = requests.interrupt
+    wanted = session.model != DIRECT and await with_engine(session, _search_of) is not None
+    session.desk.registry.keep(WebSearch.DESCRIPTOR, lambda _services: WebSearch(search), wanted=wanted)
     told, session.searched_by = session.searched_by, session.model
-    if wanted or told == session.model:
+    if wanted or session.model in {DIRECT, told}:
         return ""
-    return (
-        f"(tools.web_search is set, but the provider of {session.model} has no search of its own that Punie knows.)\n\n"
-    )
+    return f"(tools.web_search is set, but no search of its own is known of the provider of {session.model}.)\n\n"
 
 
 async def _search_of(engine: EngineSession) -> Search | None:
