@@ -96,7 +96,9 @@ def warm_up() -> None:
     """Make what every process makes once and in the same way, and drop what it drops."""
     from punie.adapters.storage.sessions.event_codec import make_readers
     from punie.bootstrap.tool_profiles import tool_profiles
+    from shellsight.parser.two_readings import grammar
 
+    grammar()
     make_readers()
     tool_profiles()
     importlib.metadata.entry_points(group="punie.engines")  # the folders of packages, read again when they change

@@ -8,7 +8,6 @@ from shellsight.surroundings import ShellParser
 
 if TYPE_CHECKING:
     from shellsight.line import Script
-    from shellsight.parser.two_readings import TwoReadings
 
 
 class TreeSitterBashParser(ShellParser):
@@ -18,20 +17,14 @@ class TreeSitterBashParser(ShellParser):
     session without commands does without half a megabyte, and another two for the grammar.
     """
 
-    def __init__(self) -> None:
-        self._readings: TwoReadings | None = None
-
     def warm_up(self) -> None:
         """Load all of it now."""
-        self._both().load()
+        from shellsight.parser.two_readings import grammar
+
+        grammar()
 
     def parse(self, line: str) -> Script:
         """The line's commands; see `ShellParser.parse`."""
-        return self._both().parse(line)
+        from shellsight.parser.two_readings import parse
 
-    def _both(self) -> TwoReadings:
-        if self._readings is None:
-            from shellsight.parser.two_readings import TwoReadings
-
-            self._readings = TwoReadings()
-        return self._readings
+        return parse(line)

@@ -8,6 +8,7 @@ substitutions or comments in other places, the line counts as not understood.
 from __future__ import annotations
 
 import unicodedata
+from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -40,42 +41,36 @@ QUERY = """
 NO_TARGETS = frozenset({"file_descriptor", "variable_name", "do_group", "comment"})
 
 
-class SecondReading:
-    """The grammar, loaded once; may be shared between threads (two that come first at once both load it)."""
+@cache
+def grammar() -> tuple[Language, Query]:
+    """The grammar and what is asked of its trees, for the process; two threads that come first at once both load it."""
+    # Some 7 ms and 2 MB that no IDE should wait for.
+    from tree_sitter import Language, Query
+    from tree_sitter_bash import language
 
-    def __init__(self) -> None:
-        self._loaded: tuple[Language, Query] | None = None
+    loaded = Language(language())
+    return loaded, Query(loaded, QUERY)
 
-    def load(self) -> tuple[Language, Query]:
-        """The grammar and what is asked of its trees."""
-        if self._loaded is None:
-            # Some 10 ms and 2 MB that no IDE should wait for.
-            from tree_sitter import Language, Query
-            from tree_sitter_bash import language
 
-            grammar = Language(language())
-            self._loaded = grammar, Query(grammar, QUERY)
-        return self._loaded
+def compare(line: str, seen: Seen) -> None:
+    """Read the line again, and see whether it comes out the same.
 
-    def compare(self, line: str, seen: Seen) -> None:
-        """Read the line again, and see whether it comes out the same.
+    Raises:
+        NotUnderstood: it does not, or the grammar finds a fault in the line.
+    """
+    from tree_sitter import Parser, QueryCursor
 
-        Raises:
-            NotUnderstood: it does not, or the grammar finds a fault in the line.
-        """
-        from tree_sitter import Parser, QueryCursor
-
-        grammar, query = self.load()
-        source = line.encode()
-        root = Parser(grammar).parse(source).root_node
-        if root.has_error:
-            raise NotUnderstood("the grammar of bash finds a fault in it")
-        found = QueryCursor(query).captures(root)
-        if not line.isascii():
-            seen = in_bytes(seen, [0, *accumulate(len(one.encode()) for one in line)])
-        differs = difference(source, found, seen)
-        if differs:
-            raise NotUnderstood(f"two readings see different {differs}")
+    loaded, query = grammar()
+    source = line.encode()
+    root = Parser(loaded).parse(source).root_node
+    if root.has_error:
+        raise NotUnderstood("the grammar of bash finds a fault in it")
+    found = QueryCursor(query).captures(root)
+    if not line.isascii():
+        seen = in_bytes(seen, [0, *accumulate(len(one.encode()) for one in line)])
+    differs = difference(source, found, seen)
+    if differs:
+        raise NotUnderstood(f"two readings see different {differs}")
 
 
 def difference(source: bytes, found: dict[str, list[Node]], seen: Seen) -> str:
@@ -131,31 +126,21 @@ def in_bytes(seen: Seen, at: list[int]) -> Seen:
     )
 
 
-class TwoReadings:
-    """Reads lines in both ways; may be shared between threads, lives as long as the parser it serves."""
+def parse(line: str) -> Script:
+    """The line's commands; see `ShellParser.parse`.
 
-    def __init__(self) -> None:
-        self._second = SecondReading()
-
-    def load(self) -> None:
-        """Load the grammar now."""
-        self._second.load()
-
-    def parse(self, line: str) -> Script:
-        """The line's commands; see `ShellParser.parse`.
-
-        Where the reading fails midway, the commands before that place are there too, and `Unreadable` is the last.
-        """
-        steps: list[Step] = []
-        scan = Scan(line, len(line), Seen(), script)
-        try:
-            check_text(line)
-            read_line(scan, steps)
-            self._second.compare(line, scan.seen)
-        except NotUnderstood as doubt:
-            steps.append(Step(Unreadable(line, doubt.why)))
-            return Script(tuple(steps), readable=False)
-        return Script(tuple(steps))
+    Where the reading fails midway, the commands before that place are there too, and `Unreadable` is the last.
+    """
+    steps: list[Step] = []
+    scan = Scan(line, len(line), Seen(), script)
+    try:
+        check_text(line)
+        read_line(scan, steps)
+        compare(line, scan.seen)
+    except NotUnderstood as doubt:
+        steps.append(Step(Unreadable(line, doubt.why)))
+        return Script(tuple(steps), readable=False)
+    return Script(tuple(steps))
 
 
 def check_text(line: str) -> None:
