@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call
+from tests.e2e.test_cancel import stopped
 from tests.e2e.test_kept_sessions import load
 from tests.e2e.test_models import choose
 from tests.fakes.registry import Answer, FakeRegistry
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.anyio
 SLOW_START_S = 30.0
 
 PAGE = b"<title>Docs</title><main><h1>Head</h1><p>Some <b>text</b>\xe2\x80\xae.</p></main>"
+SLOW = b"<b>" * 100_000 + b"<div>" * 50_000 + b"</b>" * 100_000
 RULE = '[[permissions.rules]]\ndecision = "allow"\ntool = "fetch_page"\nhost = "127.0.0.1:{port}"\n'
 
 
@@ -31,6 +34,7 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
     home.mkdir(parents=True, exist_ok=True)
     with FakeRegistry(answers={"/page": Answer(PAGE, headers={"Content-Type": "text/html"})}) as web:
         (home / "config.toml").write_text(RULE.format(port=web.url.rpartition(":")[2]), encoding="utf-8")
+        web.answers["/slow"] = Answer(SLOW, headers={"Content-Type": "text/html"})
         web.answers["/away"] = Answer(status=302, headers={"Location": "http://169.254.169.254/latest/"})
         script = [
             call("fetch_page", url=f"{web.url}/page"),
@@ -41,22 +45,27 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
             call("fetch_page", url="http://localhost:1/"),
             call("fetch_page", url="https://d\u043ecs.example/?q=a"),
         ]
-        async with spawn(script, [TOOLS], env={"PUNIE_TOOLS_WEB": "true"}) as ide:
+        async with spawn(
+            script, [TOOLS], [call("fetch_page", url=f"{web.url}/slow")], env={"PUNIE_TOOLS_WEB": "true"}
+        ) as ide:
             session = await ide.open(project)
             ide.person.will("reject_once")
             turn = await ide.prompt(session)
             assert "fetch_page" in (await ide.prompt(session)).all_names
+            running = await ide.start_prompt(session)
+            with anyio.fail_after(10):
+                while "/slow" not in web.asked:  # noqa: ASYNC110 - a server's thread
+                    await anyio.sleep(0.05)
+            await anyio.sleep(0.3)
+            assert (await stopped(ide, session, running)).cards[0].statuses == ["pending", "in_progress", "failed"]
         port, user = web.url.rpartition(":")[2], clean_environment(tmp_path / "home")
         (home / "config.toml").unlink()
         model = scripts.write(tmp_path / "ask.json", [call("fetch_page", url=f"{web.url}/page"), RESULT])
-        told = [
-            run_cli("ask", "--model", model, *flags, "go", env={**user, "PUNIE_TOOLS_WEB": "true"}, cwd=project).stdout
-            for flags in (("--allow", f"fetch_page:127.0.0.1:{port}"), ("--allow", "fetch_page:127.0.0.1"))
-        ]
-    assert "Its title: Docs" in told[0]
-    assert "which only a rule with that host allows" in told[1]
-    run_cli("trace", session, "--output", "trace.html", env=user, cwd=project)
-    assert f"Fetch {web.url}/page" in (project / "trace.html").read_text()
+        asked_alone = run_cli(
+            "ask", "--model", model, "--allow", f"fetch_page:127.0.0.1:{port}", "go",
+            env={**user, "PUNIE_TOOLS_WEB": "true"}, cwd=project,
+        )  # fmt: skip
+    assert "Its title: Docs" in asked_alone.stdout
     assert [card.status for card in turn.cards] == ["completed", "completed", "failed", "failed", "failed"]
     read, away, metadata, here, asked = turn.cards
     assert read.shown["title"] == f"Fetch {web.url}/page"
@@ -67,7 +76,7 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
     assert "no address of the public network" in metadata.text
     assert "this machine" in here.text
     assert asked.shown["title"] == "Fetch https://xn--dcs-sed.example/?q=a"
-    assert web.asked == ["/page", "/away", "/page"]
+    assert web.asked == ["/page", "/away", "/slow", "/page"]
     (question,) = ide.person.questions
     assert [option["name"] for option in question["options"]] == [
         "Allow once", "Allow xn--dcs-sed.example for this session", "Reject",
@@ -97,7 +106,7 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
     steps = [
         search("task groups"),
         FOUND,
-        search("more"),
+        Reply(calls=[Call("web_search", {"query": "more"}), Call("fetch_page", {"url": "http://10.0.0.1/"})]),
         FOUND,
         Reply(["A."]),
         Reply(["B."]),
@@ -105,7 +114,7 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
         Reply(["C."]),
     ]
     with StubOpenAI(steps) as stub:
-        env = {**stub.environment(), "PUNIE_TOOLS_WEB_SEARCH": "true", "PUNIE_MODELS": one}
+        env = {**stub.environment(), "PUNIE_TOOLS_WEB_SEARCH": "true", "PUNIE_TOOLS_WEB": "true", "PUNIE_MODELS": one}
         async with spawn(model=one, env=env) as ide:
             ide.person.will("allow_always")
             session = await ide.open(project)
@@ -126,7 +135,7 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
     (question,) = ide.person.questions
     assert question["toolCall"]["title"] == "Search the web: task groups"
     assert [option["name"] for option in question["options"]] == ["Allow once", "Allow for this session", "Reject"]
-    assert [card.status for card in (*turn.cards, *refused.cards)] == ["completed", "completed", "failed"]
+    assert [card.status for card in (*turn.cards, *refused.cards)] == ["completed", "completed", "failed", "failed"]
     assert turn.cards[0].shown["kind"] == "fetch"
     assert "- https://docs.example/a A page\n\nUse groups." in turn.cards[0].text
     asked = [request.body["tools"] for request in stub.requests]
@@ -139,6 +148,7 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
     assert [row["verdict"] for row in rows if row["tool"] == "web_search"] == ["allow", "allow", "deny"]
     page = (project / "trace.html").read_text()
     assert "Search the web: task groups" in page
+    assert "Fetch http://10.0.0.1/" in page
     (searching,) = [row for row in usage["byModel"] if row["model"] == one]
     assert searching["requests"] == 7, "five of the first turn, two of them searches"
     assert searching["cost"] > 0.02

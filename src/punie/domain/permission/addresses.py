@@ -9,7 +9,7 @@ from punie.domain.permission.rules import Rule, Verdict
 from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject
-from punie.domain.values.web import ip_of, is_loopback, is_public, read_address
+from punie.domain.values.web import ip_of, is_loopback, is_public, place_in
 
 ADDRESS_RULE = "built-in:address"
 
@@ -21,14 +21,7 @@ def places_of(tool: ToolDescriptor, arguments: JsonObject, *, said: bool = False
     """
     roles = tool.roles
     names = (name for name, role in roles.by_name.items() if role is Role.URL and not (said and name in roles.guessed))
-    return tuple(_place(arguments[name]) for name in names if arguments.get(name) is not None)
-
-
-def _place(value: object) -> str:
-    try:
-        return read_address(value if isinstance(value, str) else "").place
-    except ValueError:
-        return ""
+    return tuple(place_in(arguments[name]) for name in names if arguments.get(name) is not None)
 
 
 def meets(rule: Rule, tool: ToolDescriptor, arguments: JsonObject) -> bool:
@@ -40,35 +33,29 @@ def meets(rule: Rule, tool: ToolDescriptor, arguments: JsonObject) -> bool:
 
 
 def _covers(pattern: str, place: str, *, exactly: bool) -> bool:
+    (host, port), (wanted, wanted_port) = _split(place), _split(pattern)
     if not place:
         return not exactly
-    (host, port), (wanted, wanted_port) = _split(place), _split(pattern)
-    return fnmatchcase(_plain(host), _plain(wanted)) and (
-        fnmatchcase(port, wanted_port) if wanted_port else not (exactly and port)
-    )
+    return fnmatchcase(host, wanted) and (fnmatchcase(port, wanted_port) if wanted_port else not (exactly and port))
 
 
 def _split(place: str) -> tuple[str, str]:
-    host, mark, port = place.rpartition(":")
-    return (host, port) if mark and not port.endswith("]") else (place, "")
-
-
-def _plain(host: str) -> str:
-    """The host without the brackets of IPv6, which mean something else in a pattern."""
-    return host.strip("[]")
+    """The host, without the brackets of IPv6, which mean something else in a pattern, and the port."""
+    host, _, port = place.rpartition(":") if place[-1:] != "]" and ":" in place else (place, "", "")
+    return host.strip("[]"), port
 
 
 def address_finding(tool: ToolDescriptor, arguments: JsonObject, rules: tuple[Rule, ...]) -> Finding | None:
     """The denial of an address of a private network; one of this machine needs an allow rule that names its host."""
-    if tool.source is not ToolSource.BUILT_IN:
-        return None
-    for place in places_of(tool, arguments):
+    ours = tool.source is ToolSource.BUILT_IN
+    named = any(rule.allows and rule.host is not None and "*" not in _split(rule.host)[0] for rule in rules)
+    for place in places_of(tool, arguments) if ours else ():
         host = _split(place)[0]
-        named = any(rule.allows and rule.host is not None and "*" not in _split(rule.host)[0] for rule in rules)
         if is_loopback(host) and not named:
-            return Finding(
-                Verdict.DENY, ADDRESS_RULE, f"{place} is this machine, which only a rule with that host allows"
-            )
-        if ip_of(host) is not None and not is_loopback(host) and not is_public(host):
-            return Finding(Verdict.DENY, ADDRESS_RULE, f"{place} is no address of the public network")
+            why = f"{place} is this machine, which only a rule with that host allows"
+        elif ip_of(host) is not None and not is_loopback(host) and not is_public(host):
+            why = f"{place} is no address of the public network"
+        else:
+            continue
+        return Finding(Verdict.DENY, ADDRESS_RULE, why)
     return None

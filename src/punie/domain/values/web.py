@@ -57,6 +57,14 @@ def read_address(text: str) -> WebAddress:
     return WebAddress(parts.scheme, _host(parts.hostname or ""), parts.port or PORTS[parts.scheme], path)
 
 
+def place_in(value: object) -> str:
+    """The place of the address; empty where the value is none."""
+    try:
+        return read_address(value if isinstance(value, str) else "").place
+    except ValueError:
+        return ""
+
+
 def _host(text: str) -> str:
     if ":" in text:
         if "%" in text:

@@ -24,6 +24,7 @@ PART_BYTES = 15_000
 """The size of a part, which fits into what a result may have by default."""
 
 KEPT_PAGES = 20
+KEPT_CHARS = 5_000_000
 KEPT_S = 900.0
 
 Fetch: TypeAlias = Callable[[str], Awaitable[Page]]
@@ -32,8 +33,9 @@ Fetch: TypeAlias = Callable[[str], Awaitable[Page]]
 
 @frozen
 class FetchPage(BuiltInTool):
-    """Reads pages of the web; a page is kept for 15 minutes, `KEPT_PAGES` at most, so that its parts fit together.
+    """Reads pages of the web; a page is kept for 15 minutes, so that its parts fit together.
 
+    At most `KEPT_PAGES` are kept, of `KEPT_CHARS` together.
     Each call is decided on, also where its page is kept: by a rule with its host, a grant for its host, or a person.
     """
 
@@ -79,10 +81,14 @@ class FetchPage(BuiltInTool):
             del self._kept[old]
         if url not in self._kept:
             page = await self.fetch(url)
-            if len(self._kept) >= KEPT_PAGES:
+            while self._kept and (len(self._kept) >= KEPT_PAGES or self._chars + len(page.text) > KEPT_CHARS):
                 del self._kept[next(iter(self._kept))]
             self._kept[url] = (now + KEPT_S, page)
         return self._kept[url][1]
+
+    @property
+    def _chars(self) -> int:
+        return sum(len(page.text) for _, page in self._kept.values())
 
 
 def _spelt(url: str) -> str:
