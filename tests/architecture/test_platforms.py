@@ -23,6 +23,7 @@ POSIX_PLACES = (
     "mechanics/files.py",
     "mechanics/jsonrpc/stdio.py",
     "mechanics/process_group.py",
+    "adapters/web/reading.py",
     "punie_gguf/child.py",
     "landbox/",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -463,13 +464,13 @@ async def test_a_long_log_is_read_by_pages_and_its_length_costs_neither_memory_n
     took = {name: min([await timed(bench.beside, name) for _ in range(5)]) for name in lengths}
     assert took["sess_long"] < 4 * took["sess_short"], "the first page does not wait for the rest"
     peaks: dict[str, int] = {}
-    for name, length in lengths.items():
+    for name, length in (*lengths.items(), *lengths.items()):  # twice: a thread of another test may work beside one
         gc.collect()
         tracemalloc.start()
         count, after = 0, 0
         while page := await bench.beside.read(name, after, 500):
             count, after = count + len(page), page[-1].sequence
-        peaks[name] = tracemalloc.get_traced_memory()[1]
+        peaks[name] = min(peaks.get(name, sys.maxsize), tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert count == length
     assert peaks["sess_long"] < 2 * peaks["sess_short"]
