@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
-from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, TOOLS, call
@@ -58,14 +58,6 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
                     await anyio.sleep(0.05)
             await anyio.sleep(0.3)
             assert (await stopped(ide, session, running)).cards[0].statuses == ["pending", "in_progress", "failed"]
-        port, user = web.url.rpartition(":")[2], clean_environment(tmp_path / "home")
-        (home / "config.toml").unlink()
-        model = scripts.write(tmp_path / "ask.json", [call("fetch_page", url=f"{web.url}/page"), RESULT])
-        asked_alone = run_cli(
-            "ask", "--model", model, "--allow", f"fetch_page:127.0.0.1:{port}", "go",
-            env={**user, "PUNIE_TOOLS_WEB": "true"}, cwd=project,
-        )  # fmt: skip
-    assert "Its title: Docs" in asked_alone.stdout
     assert [card.status for card in turn.cards] == ["completed", "completed", "failed", "failed", "failed"]
     read, away, metadata, here, asked = turn.cards
     assert read.shown["title"] == f"Fetch {web.url}/page"
@@ -76,7 +68,7 @@ async def test_a_page_is_read_by_a_rule_for_its_host_and_every_other_host_asks_o
     assert "no address of the public network" in metadata.text
     assert "this machine" in here.text
     assert asked.shown["title"] == "Fetch https://xn--dcs-sed.example/?q=a"
-    assert web.asked == ["/page", "/away", "/slow", "/page"]
+    assert web.asked == ["/page", "/away", "/slow"]
     (question,) = ide.person.questions
     assert [option["name"] for option in question["options"]] == [
         "Allow once", "Allow xn--dcs-sed.example for this session", "Reject",
@@ -109,6 +101,8 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
         Reply(calls=[Call("web_search", {"query": "more"}), Call("fetch_page", {"url": "http://10.0.0.1/"})]),
         FOUND,
         Reply(["A."]),
+        search("slow"),
+        Reply(["x"], then="hang"),
         Reply(["B."]),
         search("x"),
         Reply(["C."]),
@@ -119,6 +113,9 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
             ide.person.will("allow_always")
             session = await ide.open(project)
             turn = await ide.prompt(session, "Look it up.", timeout_s=SLOW_START_S)
+            running = await ide.start_prompt(session, "Again.")
+            await anyio.to_thread.run_sync(stub.wait_for_requests, 7)
+            assert (await stopped(ide, session, running)).cards[0].statuses == ["pending", "in_progress", "failed"]
         async with spawn(model=two, env=env) as later:
             await later.initialize()
             replayed = await load(later, session, project)
@@ -139,16 +136,16 @@ async def test_a_provider_searches_by_permission_and_the_session_goes_on_with_on
     assert turn.cards[0].shown["kind"] == "fetch"
     assert "- https://docs.example/a A page\n\nUse groups." in turn.cards[0].text
     asked = [request.body["tools"] for request in stub.requests]
-    assert [len(tools) == 1 and tools[0]["type"] == "web_search" for tools in asked].count(True) == 2
+    assert [len(tools) == 1 and tools[0]["type"] == "web_search" for tools in asked].count(True) == 3
     assert "no search of its own is known" in other.text
     assert "no search" not in turn.text + refused.text
-    assert "web_search" not in str(asked[5])
-    assert "Use groups." in str(stub.requests[5].messages), "its findings go on as the result of a call"
+    assert "web_search" not in str(asked[7])
+    assert "Use groups." in str(stub.requests[7].messages), "its findings go on as the result of a call"
     assert str(replayed.told).count("'status': 'completed'") >= 2
-    assert [row["verdict"] for row in rows if row["tool"] == "web_search"] == ["allow", "allow", "deny"]
+    assert [row["verdict"] for row in rows if row["tool"] == "web_search"] == ["allow", "allow", "allow", "deny"]
     page = (project / "trace.html").read_text()
     assert "Search the web: task groups" in page
     assert "Fetch http://10.0.0.1/" in page
     (searching,) = [row for row in usage["byModel"] if row["model"] == one]
-    assert searching["requests"] == 7, "five of the first turn, two of them searches"
+    assert searching["requests"] == 8, "five of the first turn, two of them searches"
     assert searching["cost"] > 0.02

@@ -9,6 +9,7 @@ import pytest
 from attrs import define, field
 
 from punie.application.tools.web.web_search import QUERY_CHARS, WebSearch
+from punie.domain.errors import EngineError
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.session.events import RequestEnded, TextDelta, UsageChanged
@@ -68,6 +69,17 @@ async def test_a_model_that_answers_alone_is_said() -> None:
     result = await told(Provider(Searched("")), "x", Mode.ASK, ALLOWED)
     assert result.text.startswith("The provider did not search")
     assert result.text.endswith("it.\n\n(The provider said nothing.)")
+
+
+async def test_a_provider_that_refuses_is_a_failed_call_with_its_reason() -> None:
+    async def refuse(_query: str) -> Searched:
+        await anyio.lowlevel.checkpoint()
+        raise EngineError("rejected", "It knows no such tool.", "Choose another model.")
+
+    bench = await desk_of([WebSearch(refuse)], policy=Policy(Mode.ASK, (ALLOWED,)))
+    result = await bench.turn().call(call("web_search", {"query": "x"}))
+    assert result.outcome is ToolOutcome.FAILED
+    assert "did not search: It knows no such tool." in result.text
 
 
 @pytest.mark.parametrize("query", ["", " ", "x" * (QUERY_CHARS + 1)])

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import EngineError, ToolFailedError
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument
@@ -56,7 +56,10 @@ class WebSearch(BuiltInTool):
             raise ToolFailedError(f"The query is empty, or longer than {QUERY_CHARS} characters.")
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            return _told(await self.search(query))
+            try:
+                return _told(await self.search(query))
+            except EngineError as error:
+                raise ToolFailedError(f"The provider did not search: {error}") from error
 
         return PreparedCall(effect)
 
