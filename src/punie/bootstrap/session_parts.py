@@ -6,7 +6,6 @@ No function here waits or opens anything. Parts that most sessions do without ar
 from __future__ import annotations
 
 import sys
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,14 +67,12 @@ from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.display import one_line
 from punie.domain.values.terminal import Box
-from punie.domain.values.web import Page
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
 
 if TYPE_CHECKING:
     from punie.adapters.local.programs.boxes import Boxes
     from punie.adapters.mcp.servers import McpServers
-    from punie.adapters.web.pages import WebPages
     from punie.application.hooks.session_hooks import SessionHooks
     from punie.application.servers.registry import ServerRegistry
 
@@ -194,18 +191,10 @@ def web_tools(setup: SessionSetup) -> tuple[SessionTool, ...]:
     """The tool that reads pages of the web, where the settings say so."""
     if not setup.settings[WEB]:
         return ()
+    from punie.adapters.web.pages import WebPages
     from punie.application.tools.web.fetch_page import FetchPage
 
-    @cache
-    def pages() -> WebPages:
-        from punie.adapters.web.pages import WebPages  # the libraries are read at the first page
-
-        return WebPages()
-
-    async def fetch(url: str) -> Page:
-        return await pages().fetch(url)
-
-    return (FetchPage(fetch),)
+    return (FetchPage(WebPages().fetch),)
 
 
 def further_tools(

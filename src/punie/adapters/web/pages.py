@@ -9,11 +9,10 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import urljoin
 
 import anyio
-import httpx2
 from attrs import field, frozen
 
 from landbox.environment import child_environment
@@ -21,6 +20,9 @@ from punie.adapters.web.reading import MOST_BYTES, is_readable
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.display import one_line
 from punie.domain.values.web import Page, WebAddress, is_loopback, is_public, read_address
+
+if TYPE_CHECKING:
+    import httpx2
 
 TIME_LIMIT_S: Final = 30.0
 CPU_LIMIT_S: Final = 10
@@ -61,6 +63,8 @@ class WebPages:
 
         Raises `ToolFailedError`.
         """
+        import httpx2  # with the first page, not with the session
+
         try:
             with anyio.fail_after(self.time_s):
                 page = await self._followed(read_address(url))
@@ -82,6 +86,8 @@ class WebPages:
         raise _failed(address.url, f"leads on more than {MOST_REDIRECTS} times")
 
     async def _page(self, address: WebAddress) -> Page:
+        import httpx2
+
         host = await self._judged(address)
         asked = {**_HEADERS, "host": address.at(address.host).split("/")[2]}
         options = {"sni_hostname": address.host.strip("[]")}
@@ -132,6 +138,8 @@ class WebPages:
         """The certificates to trust, with those that the environment names; read once, which takes a while."""
         if address.scheme == "http":
             return False
+        import httpx2
+
         if not self._tls:
             self._tls.append(httpx2.create_ssl_context(trust_env=True))
         return self._tls[0]
