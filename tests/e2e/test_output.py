@@ -41,16 +41,20 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the shell and /
 
 
 @pytest.fixture
-def shell(tmp_path: Path, project: Path) -> Shell:
-    """Run `punie WORDS` in bash, with what is written behind it, such as `| head -1`."""
+def environ(tmp_path: Path) -> dict[str, str]:
+    model = scripts.write(tmp_path / "play.json", list(WRITES))
+    return clean_environment(tmp_path / "home", PATH=os.environ["PATH"], PUNIE_MODEL=model)
+
+
+@pytest.fixture
+def shell(project: Path, environ: dict[str, str]) -> Shell:
+    """Run `punie WORDS` in bash, with what is written behind it, such as `>&-`."""
 
     def run(words: list[str], behind: str, **env: str) -> subprocess.CompletedProcess[bytes]:
-        model = scripts.write(tmp_path / "play.json", list(WRITES))
         line = f'set -o pipefail; "$@" {behind}'
         return subprocess.run(
             ["bash", "-c", line, "bash", *agent_command(*words)], cwd=project, capture_output=True, timeout=LIMIT_S,
-            check=False, stdin=subprocess.DEVNULL,
-            env=clean_environment(tmp_path / "home", PATH=os.environ["PATH"], PUNIE_MODEL=model, **env),
+            check=False, stdin=subprocess.DEVNULL, env={**environ, **env},
         )  # fmt: skip
 
     return run
@@ -81,28 +85,49 @@ def test_json_stays_json_in_every_encoding(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_an_output_that_is_full_is_an_exit_code_and_a_sentence(shell: Shell, project: Path, name: str) -> None:
-    feed = '<<< \'{"tool": "read_file", "arguments": {}}\' ' if name == "check" else ""
-    done = shell(COMMANDS[name], f"{feed}>/dev/full")
+def test_an_output_that_is_full_is_an_exit_code_and_a_sentence(
+    project: Path, environ: dict[str, str], name: str
+) -> None:
+    feed = b'{"tool": "read_file", "arguments": {}}\n' if name == "check" else b""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            agent_command(*COMMANDS[name]), cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=LIMIT_S,
+            check=False, input=feed, env=environ,
+        )  # fmt: skip
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
     assert b"the output could not be written: No space left on device" in done.stderr
     assert not name.startswith("ask") or (project / "a.txt").exists()
 
 
+def judged(project: Path, name: str, code: int, errors: bytes, expected: int = 1) -> None:
+    assert code == expected
+    assert b"Traceback" not in errors
+    assert b"Exception ignored" not in errors
+    assert not name.startswith("ask") or (project / "a.txt").read_text("utf-8") == WORDS
+
+
+@pytest.mark.parametrize(("name", "read"), [("ask", 0), ("ask --json", 1), ("demo", 1)])
+def test_the_work_goes_on_where_the_reader_left(project: Path, environ: dict[str, str], name: str, read: int) -> None:
+    with subprocess.Popen(
+        agent_command(*COMMANDS[name]), cwd=project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env=environ,
+    ) as left:  # fmt: skip
+        assert left.stdout is not None
+        assert len(left.stdout.read(read)) == read
+        left.stdout.close()
+        left.stdout = None
+        _, errors = left.communicate(timeout=LIMIT_S)
+    judged(project, name, left.returncode, errors)
+
+
 @pytest.mark.parametrize(
     ("name", "behind"),
-    [
-        ("ask", "| true"), ("ask", ">&- 2>&-"), ("ask", "2>/dev/full"), ("ask", "<&- >&- 2>&-"),
-        ("ask --json", "| head -c 1"), ("demo", "| head -c 1"), ("demo", ">&-"), ("tools", ">&-"),
-    ],
-)  # fmt: skip
+    [("ask", ">&- 2>&-"), ("ask", "2>/dev/full"), ("ask", "<&- >&- 2>&-"), ("demo", ">&-"), ("tools", ">&-")],
+)
 def test_the_work_goes_on_without_a_reader(shell: Shell, project: Path, name: str, behind: str) -> None:
     done = shell(COMMANDS[name], behind)
-    assert done.returncode == (0 if behind == "2>/dev/full" else 1)
-    assert b"Traceback" not in done.stderr
-    assert b"Exception ignored" not in done.stderr
-    assert not name.startswith("ask") or (project / "a.txt").read_text("utf-8") == WORDS
+    judged(project, name, done.returncode, done.stderr, 0 if behind == "2>/dev/full" else 1)
 
 
 @pytest.mark.parametrize(("typed", "code"), [("y", 0), ("Allow once", 0), ("n", 3), ("\x04", 3)])
