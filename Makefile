@@ -95,7 +95,7 @@ agreement: $(READY) ## real language servers and jedi asked about the same 200 s
 .PHONY: crashes
 crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightly job
 	@$(PY) -m tests.crashes $(ARGS)
-	@PUNIE_TEST_KILLS=20 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py
+	@PUNIE_TEST_KILLS=25 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py tests/integration/test_session_database.py
 
 .PHONY: executed
 executed: $(READY) schema servers ## the end-to-end tests with an executed interpreter for each process; for a nightly job

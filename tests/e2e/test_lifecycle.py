@@ -14,7 +14,7 @@ from tests.e2e.promptness import Stopwatch
 from tests.e2e.raw_client import RawClient
 from tests.e2e.scripts import RESULT, call, sleep, text
 
-pytestmark = [pytest.mark.anyio, pytest.mark.executed]
+pytestmark = pytest.mark.anyio
 
 
 async def ends_within_two_seconds(ide: RawClient) -> int:
@@ -77,6 +77,7 @@ async def test_the_end_of_input_while_the_client_owes_an_answer(spawn: Spawn, pr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.executed
 async def test_a_signal_ends_an_idle_agent_with_its_code(
     spawn: Spawn, project: Path, number: signal.Signals, code: int
 ):
@@ -101,6 +102,7 @@ async def test_a_signal_in_a_turn_takes_the_children_along(
         await gone(pid)
 
 
+@pytest.mark.executed
 async def test_sigterm_before_the_handshake(spawn: Spawn):
     async with spawn([sleep(1)]) as ide:
         await ide.alive()
@@ -144,6 +146,7 @@ async def test_the_end_of_input_ends_an_agent_whose_output_nobody_reads(spawn: S
         ide.reading.set()
 
 
+@pytest.mark.executed
 async def test_a_client_that_stops_listening_ends_the_agent_without_a_traceback(spawn: Spawn, project: Path):
     async with spawn([text("x" * 10_000), sleep(0.1)] * 50, exits=None) as ide:
         session = await ide.open(project)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 LOG = logging.getLogger("test.sessions")
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 25
+KILLS = int(os.environ.get("PUNIE_TEST_KILLS", "8"))
 BATCH = 3
 
 WRITER = """
