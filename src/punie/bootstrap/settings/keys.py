@@ -199,7 +199,7 @@ WEB = Key(
 WEB_SEARCH = Key(
     "tools.web_search", YES, False,
     "whether the model is offered `web_search`: its provider searches the web, where that has a search of its own",
-    MAY_SAY_NO, page="web.md#the-providers-search",
+    NEVER, page="web.md#the-providers-search",
 )
 DELEGATES = Key(
     "tools.delegates", YES, False, "whether the model is offered `delegate`: helpers with a context of their own",
