@@ -41,7 +41,7 @@ CATCHES_ALL: dict[str, str] = {
     "application/turns/model_switch.py": "a stranger's engine: closing the one before must not undo the switch",
     "adapters/library/engine.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/remote/room.py": "the turn: what breaks it is told to whoever waits, not to the server",
-    "adapters/os_keyring.py": "a stranger's keyring: whatever a system raises there means that there is none",
+    "adapters/keys/os_keyring.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
     "bootstrap/optional_parts.py": "a stranger's library: what it dislikes in the environment must not cost the agent",
     "commands/doctor/examination.py": "a check of the doctor: a broken one failed, and is no traceback",

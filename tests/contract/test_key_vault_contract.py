@@ -9,7 +9,7 @@ import keyring.backend
 import keyring.errors
 import pytest
 
-from punie.adapters.os_keyring import OsKeyring
+from punie.adapters.keys.os_keyring import OsKeyring
 from punie.ports.machine import KeyVault
 from tests.fakes.vault import FakeVault
 

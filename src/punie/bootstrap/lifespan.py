@@ -21,7 +21,7 @@ from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
-from punie.bootstrap.settings.files import hooks_files
+from punie.bootstrap.settings.files import hooks_files, state_dir
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
@@ -36,6 +36,7 @@ from punie.ports.people import Peer
 if TYPE_CHECKING:
     from punie.adapters.acp.sessions import SessionMethods
     from punie.adapters.acp.v2.sessions import DraftSessionMethods
+    from punie.adapters.keys.credentials import StoredKeys
     from punie.adapters.storage.audit import SqliteAuditTrail
     from punie.adapters.storage.usage import SqliteUsageLedger
     from punie.adapters.telemetry.exporting import Telemetry
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from punie.application.sessions.stored import StoredSessions
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
-    from punie.bootstrap.credentials import StoredKeys
     from punie.bootstrap.hook_files import FoundHooks
     from punie.bootstrap.optional_parts import KeptStore
     from punie.domain.model.provider import ModelSettings
@@ -91,10 +91,10 @@ class Process:
         )
 
     def _stored_key(self, model: str) -> ModelSettings:
-        from punie.bootstrap.credentials import StoredKeys
+        from punie.adapters.keys.credentials import StoredKeys
 
         if self._keys is None:
-            self._keys = StoredKeys(self.environ)
+            self._keys = StoredKeys(self.environ, state_dir(self.environ))
         return self._keys.reach(model)
 
     def settings(self, cwd: str) -> Settings:

@@ -18,11 +18,11 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.problem_lines import at_line, lines_of
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.bootstrap.settings.files import IN_PROJECT, bytes_of
+from punie.bootstrap.settings.files import IN_PROJECT
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
-from punie.mechanics.files import names_in, opened_folder, read_file
+from punie.mechanics.files import bytes_of, names_in, opened_folder, read_file
 from punie.mechanics.toml_reading import parse_toml
 
 ENDING = ".toml"

@@ -8,13 +8,14 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
+from punie.bootstrap.settings.files import user_settings_file
 from punie.domain.servers.entries import EntryError, EntrySource, broken, server_of
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import array_in, json_type, object_in
 from punie.domain.values.jsonc import Twice, parse_jsonc
 from punie.domain.values.variables import DotenvError, Input, Variables, parse_dotenv
+from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
 
 FILE_NAME = "mcp.json"
 PROJECT_FILES = (".punie/mcp.json", ".mcp.json")

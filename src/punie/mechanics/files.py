@@ -5,6 +5,7 @@ Every function here blocks and raises `OSError`; callers run them in a thread an
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -20,6 +21,9 @@ _FOLDER = getattr(os, "O_DIRECTORY", 0)
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 """A named pipe must not hold the thread until another process opens it."""
+
+MAX_FILE_BYTES = 1_048_576
+"""How large a file of settings, servers or keys may be."""
 
 STEP_FLAGS = _PASS | _FOLDER | NO_LINK
 LIST_FLAGS = os.O_RDONLY | _FOLDER | NO_LINK
@@ -135,6 +139,17 @@ def read_path(path: str | bytes, limit_bytes: int) -> bytes | None:
             return read_at_most(descriptor, limit_bytes) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
     except OSError:
         return None
+
+
+def bytes_of(path: Path) -> bytes:
+    """The first `MAX_FILE_BYTES` and one more byte of a file. Raises `OSError`, also where it is not a regular file."""
+    # A project brings its own file, and a named pipe there must not block the process.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(MAX_FILE_BYTES + 1)
 
 
 def names_in(folder: int, limit: int) -> list[str]:

@@ -13,7 +13,7 @@ import keyring.errors
 import pytest
 from keyring.backend import KeyringBackend
 
-from punie.adapters.os_keyring import OsKeyring
+from punie.adapters.keys.os_keyring import OsKeyring
 from tests.contract.test_key_vault_contract import InMemory
 
 

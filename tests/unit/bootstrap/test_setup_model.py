@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from punie.bootstrap.credentials import Credentials
+from punie.adapters.keys.credentials import Credentials
 from punie.commands.running import Interrupted
 from punie.commands.setup.model import ModelFlags, ModelSetup
 from punie.commands.setup.person import (

@@ -31,7 +31,6 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import Model
 
-from punie.adapters.pydantic_ai.variables import ADDRESSES, KEYS
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import (
     ModelPlace,
@@ -45,6 +44,7 @@ from punie.domain.model.provider import (
     sentence_in,
     unusable_answer,
 )
+from punie.domain.model.variables import ADDRESSES, KEYS
 
 PROVIDERS = frozenset({"anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "xai"})
 """Extras of Pydantic AI that are extras of ours too, by the same name: pyproject.toml has them."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -14,10 +12,10 @@ from attrs import field, frozen
 
 from punie.domain.errors import SettingsError
 from punie.domain.values.paths import is_inside
+from punie.mechanics.files import bytes_of
 from punie.mechanics.toml_reading import KEY_PARTS, parse_toml
 
 APP = "punie"
-MAX_FILE_BYTES = 1_048_576
 MAX_TOML_BYTES = 131_072
 
 IN_PROJECT = (".punie", "pipelines")
@@ -99,17 +97,6 @@ def read_tables(path: Path) -> tuple[dict[str, object], str]:
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
-
-
-def bytes_of(path: Path) -> bytes:
-    """The first `MAX_FILE_BYTES` and one more byte of a file. Raises `OSError`, also where it is not a regular file."""
-    # A project brings its own file, and a named pipe there must not block the process.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode) and str(path) != os.devnull:
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read(MAX_FILE_BYTES + 1)
 
 
 def _flat(table: Mapping[str, object], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 import anyio
 
+from punie.adapters.keys.credentials import Credentials
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.credentials import Credentials
 from punie.bootstrap.engines import make_engine
 from punie.bootstrap.pipeline_files import SHIPPED, shelf_of
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
-from punie.bootstrap.settings.files import pipelines_folder
+from punie.bootstrap.settings.files import pipelines_folder, state_dir
 from punie.bootstrap.settings.keys import ENGINE, MODEL, WEB, WEB_SEARCH
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.warm_up import WarmUp
@@ -84,7 +84,7 @@ async def model(case: Case) -> Sequence[Check]:
     settings = case.traced.settings
     source = settings.origins.get("model", "")
     said = f" (named by {source})" if source else ""
-    reach = Credentials.of(case.environ).reach
+    reach = Credentials.of(case.environ, state_dir(case.environ)).reach
     name = settings[MODEL]
     plug_ins = PlugIns() if name in {None, DIRECT} else await _plug_ins(case)
     trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE], ask=not case.offline)
@@ -122,7 +122,9 @@ async def _has_search(case: Case, settings: Settings) -> bool:
     """Whether the model's provider searches the web; true where the model cannot be set up, which has its own check."""
     try:
         plug_ins = PlugIns() if settings[MODEL] in {None, DIRECT} else await _plug_ins(case)
-        engine = make_engine(settings[MODEL], plug_ins, Credentials.of(case.environ).reach, settings[ENGINE])
+        engine = make_engine(
+            settings[MODEL], plug_ins, Credentials.of(case.environ, state_dir(case.environ)).reach, settings[ENGINE]
+        )
         session = engine.open("doctor")
         found = isinstance(session, WebSearching) and await session.web_search() is not None
         if isinstance(engine, ModelEngine):

@@ -12,15 +12,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from punie.adapters.keys.credentials import Credentials, CredentialsError
 from punie.adapters.storage.database import inspect_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.turns.budget import Budget
-from punie.bootstrap.credentials import Credentials, CredentialsError
 from punie.bootstrap.hook_files import UNTRUSTED, configured_hooks
 from punie.bootstrap.optional_parts import session_store
 from punie.bootstrap.settings.files import (
     SettingsFile,
-    bytes_of,
     database_file,
     hooks_files,
     project_settings_file,
@@ -39,6 +38,7 @@ from punie.commands.setup.installation import this_installation
 from punie.commands.usage.budgets import budgets_of
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.values.display import one_line
+from punie.mechanics.files import bytes_of
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
 LEAST_FREE_BYTES = 100 * 1_048_576
@@ -110,7 +110,7 @@ def database(case: Case) -> Sequence[Check]:
 
 def credentials(case: Case) -> Sequence[Check]:
     """The keys that `punie setup model` stored: whether the file can be read, and only by the user. No key is read."""
-    stored = Credentials.of(case.environ)
+    stored = Credentials.of(case.environ, state_dir(case.environ))
     if not stored.path.exists():
         return [Check("credentials", "none stored; keys come from the environment")]
     try:

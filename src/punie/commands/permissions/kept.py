@@ -14,7 +14,7 @@ import anyio
 from attrs import define
 
 from punie.adapters.console.output import table
-from punie.adapters.os_keyring import READ_LIMIT_S, OsKeyring
+from punie.adapters.keys.os_keyring import READ_LIMIT_S, OsKeyring
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.audit_key import KEY, SealKey
 from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore

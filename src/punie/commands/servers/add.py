@@ -13,7 +13,7 @@ from attrs import define, frozen
 
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, user_settings_file
+from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import REGISTRY, variable_of
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import (
@@ -30,6 +30,7 @@ from punie.commands.servers.change import ServersFile
 from punie.domain.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
 from punie.domain.servers.inputs import DescriptionError, Wanted
 from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
 
 T = TypeVar("T")
 

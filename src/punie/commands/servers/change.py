@@ -14,7 +14,6 @@ from typing import cast
 from attrs import frozen
 
 from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.running import command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError
@@ -22,6 +21,7 @@ from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import display_safe
 from punie.domain.values.json_value import json_type
 from punie.domain.values.jsonc import Twice, parse_jsonc
+from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
 from punie.mechanics.jsonc_editing import with_member, with_value, without_member
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from attrs import frozen
 
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of
 from punie.commands.settings_writing import replace_file
 from punie.commands.setup.ides import DEFAULT_NAME, Ide, IdeFileError, agents_in, is_bare, words_of
 from punie.commands.setup.installation import Installation, runs
 from punie.domain.values.json_value import object_in
-from punie.mechanics.files import locked_folder
+from punie.mechanics.files import MAX_FILE_BYTES, bytes_of, locked_folder
 
 LOCK_LIMIT_S = 5.0
 _TRIES = 5

@@ -11,8 +11,8 @@ from typing import Any
 
 from attrs import define, frozen
 
-from punie.bootstrap.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
-from punie.bootstrap.settings.files import read_settings_file, user_settings_file
+from punie.adapters.keys.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
+from punie.bootstrap.settings.files import read_settings_file, state_dir, user_settings_file
 from punie.bootstrap.settings.keys import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
 from punie.commands.settings_writing import set_model
@@ -219,7 +219,7 @@ def _forget(environ: Mapping[str, str], model: str | None) -> int:
     if model is not None and variable is None:
         return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
     try:
-        gone = Credentials.of(environ).forget(variable)
+        gone = Credentials.of(environ, state_dir(environ)).forget(variable)
     except CredentialsError as error:
         return wrong(str(error), Exit.FAILED)
     sys.stdout.write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
@@ -243,4 +243,4 @@ def run_model_setup(*, key_env: str | None = None, key_stdin: bool = False, forg
         return checked_key(hidden("Key (not shown): ") if sys.stdin.isatty() else sys.stdin.readline())
 
     person = None if key_stdin else person_here()
-    return ModelSetup(environ, given, given_key, person, Credentials.of(environ)).run()
+    return ModelSetup(environ, given, given_key, person, Credentials.of(environ, state_dir(environ))).run()

@@ -16,11 +16,10 @@ from typing import cast
 
 from attrs import define, evolve, field, frozen
 
-from punie.adapters.os_keyring import WRITE_LIMIT_S, OsKeyring
-from punie.adapters.pydantic_ai.variables import ADDRESSES, ALSO, KEYS
-from punie.bootstrap.settings.files import MAX_FILE_BYTES, bytes_of, state_dir
+from punie.adapters.keys.os_keyring import WRITE_LIMIT_S, OsKeyring
 from punie.domain.model.provider import ModelSettings
-from punie.mechanics.files import locked_folder, write_at_once
+from punie.domain.model.variables import ADDRESSES, ALSO, KEYS
+from punie.mechanics.files import MAX_FILE_BYTES, bytes_of, locked_folder, write_at_once
 from punie.ports.machine import KeyVault
 
 FILE_NAME = "credentials.json"
@@ -67,9 +66,9 @@ class Credentials:
     vault: KeyVault
 
     @classmethod
-    def of(cls, environ: Mapping[str, str]) -> Credentials:
-        """The keys in the state directory that the environment names."""
-        return cls(state_dir(environ) / FILE_NAME, environ, OsKeyring())
+    def of(cls, environ: Mapping[str, str], folder: Path) -> Credentials:
+        """The keys in that state directory."""
+        return cls(folder / FILE_NAME, environ, OsKeyring())
 
     def reach(self, model: str) -> ModelSettings:
         """The stored address and key for that model, less those in the environment; a broken file is logged."""
@@ -177,19 +176,20 @@ class Credentials:
 
 @define
 class StoredKeys:
-    """The stored keys as a process uses them; lives as long as the process. Several threads may call.
+    """The stored keys in the state directory `folder`, as a process uses them; lives as long as the process.
 
-    The keys are read again after a change, and until a key was found: an agent keeps its key where the keyring is
-    locked later.
+    Several threads may call. The keys are read again after a change, and until a key was found: an agent keeps its key
+    where the keyring is locked later.
     """
 
     environ: Mapping[str, str] = field(repr=False)
+    folder: Path
     vault: KeyVault = field(factory=OsKeyring)
     _known: dict[str, tuple[object, ModelSettings]] = field(factory=dict, init=False, repr=False)
 
     def reach(self, model: str) -> ModelSettings:
         """The stored address and key for that model, as in `Credentials.reach`. Blocks for a bounded time."""
-        credentials = evolve(Credentials.of(self.environ), vault=self.vault)
+        credentials = evolve(Credentials.of(self.environ, self.folder), vault=self.vault)
         stamp = credentials.stamp()
         known = self._known.get(model)
         if known is not None and known[0] == stamp:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.credentials import Credentials, CredentialsError, StoredKeys, key_in
-from punie.bootstrap.settings.files import own_files
+from punie.adapters.keys.credentials import Credentials, CredentialsError, StoredKeys, key_in
+from punie.bootstrap.settings.files import own_files, state_dir
 from punie.domain.model.provider import ModelSettings
 from shellsight.secret_names import is_secret
 from tests.fakes.vault import FakeVault
@@ -170,7 +170,7 @@ def test_nothing_shows_a_key(path: Path) -> None:
 
 def test_no_tool_may_write_the_file_and_reading_it_is_asked_for(tmp_path: Path) -> None:
     environ = {"PUNIE_HOME": str(tmp_path)}
-    path = Credentials.of(environ).path
+    path = Credentials.of(environ, state_dir(environ)).path
     assert str(path) in own_files(environ, str(tmp_path / "project"))
     assert str(path) in own_files(environ, str(path.parent)), "also where the state lies inside a project"
     assert is_secret(str(path))
@@ -179,7 +179,11 @@ def test_no_tool_may_write_the_file_and_reading_it_is_asked_for(tmp_path: Path) 
 def test_an_agent_that_has_a_key_keeps_it_when_the_keyring_is_locked_and_takes_a_newer_one(tmp_path: Path) -> None:
     environ = {"PUNIE_HOME": str(tmp_path)}
     vault = FakeVault()
-    running, elsewhere = StoredKeys(environ, vault), Credentials(Credentials.of(environ).path, environ, vault)
+    folder = state_dir(environ)
+    running, elsewhere = (
+        StoredKeys(environ, folder, vault),
+        Credentials(Credentials.of(environ, folder).path, environ, vault),
+    )
     assert running.reach(MODEL) == ModelSettings()
     elsewhere.store("OPENAI_API_KEY", "old", None)
     assert running.reach(MODEL).api_key == "old"

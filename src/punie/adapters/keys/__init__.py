@@ -1,0 +1,1 @@
+"""Keys of this user: in the keyring of the system, or in a file."""
