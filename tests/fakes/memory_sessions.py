@@ -16,6 +16,7 @@ from punie.domain.session.log import (
     Holder,
     LogEntry,
     PromptAccepted,
+    Rewound,
     SessionPage,
     SessionSummary,
     held_by,
@@ -120,6 +121,10 @@ class MemorySessionStore(SessionStore):
         log = self.kept.logs.get(session_id, _KeptLog())
         begin = log.after(after)
         return tuple(log.entries[begin : begin + limit])
+
+    async def rewinds(self, session_id: str) -> Sequence[Rewound]:
+        entries = self.kept.logs.get(session_id, _KeptLog()).entries
+        return tuple(entry.event for entry in entries if isinstance(entry.event, Rewound))
 
     async def last_prompt(self, session_id: str) -> int:
         entries = self.kept.logs.get(session_id, _KeptLog()).entries

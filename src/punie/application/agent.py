@@ -30,7 +30,7 @@ from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
 from punie.ports.agent import Agent, RunningTurn
-from punie.ports.history import ChangedFile
+from punie.ports.history import ChangedFile, Part, TakenBack
 from punie.ports.people import Peer
 
 SessionScope: TypeAlias = Callable[
@@ -104,6 +104,11 @@ class SessionRequests(ABC):
 
     async def reject_changes(self, session_id: str, path: str, hunks: Sequence[int]) -> None:
         await review.reject_changes(self._idle(session_id).session, path, hunks)
+
+    async def rewind(
+        self, session_id: str, turn: int | None, part: Part, paths: Sequence[str], *, do: bool = True
+    ) -> TakenBack:
+        return (await review.rewind(self._idle(session_id).session, turn, part, paths, do=do)).outcome
 
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
         return model_switch.switch_model(self._idle(session_id).session, model)

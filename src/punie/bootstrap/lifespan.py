@@ -15,7 +15,7 @@ import anyio.to_thread
 from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
-from punie.application.sessions.rewinding import committed_already
+from punie.application.sessions.rewinding import committed_in
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
@@ -161,8 +161,8 @@ class Process:
                 if resource is not None:
                     await stack.enter_async_context(resource)
             live = box.session()
-            if not is_new and live.desk.permission.changes is not None:
-                await live.desk.permission.changes.recover(committed_already)
+            if taken is not None and not is_new and live.desk.permission.changes is not None:
+                await live.desk.permission.changes.recover(committed_in(taken.store, session_id))
             yield live
 
     async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:

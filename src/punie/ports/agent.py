@@ -14,7 +14,7 @@ from punie.domain.session.turn import TurnReport
 from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
-from punie.ports.history import ChangedFile
+from punie.ports.history import ChangedFile, Part, TakenBack
 from punie.ports.people import Peer
 
 
@@ -169,6 +169,18 @@ class Agent(Protocol):
 
         Raises `ToolFailedError` where that cannot be, with the difference where somebody else changed the file,
         `UnknownSessionError`, and `SessionBusyError` while a turn runs.
+        """
+        ...
+
+    @abstractmethod
+    async def rewind(
+        self, session_id: str, turn: int | None, part: Part, paths: Sequence[str], *, do: bool = True
+    ) -> TakenBack:
+        """Go back to before the turn of that number, or the last one; with `do` false, tell what that would do.
+
+        A file that somebody else changed since stays, unless it is one of `paths`. Raises `ToolFailedError` with
+        nothing done, `UnknownSessionError`, `SessionStoreError`, `EngineError`, and `SessionBusyError` while a turn
+        runs.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from attrs import field, frozen
@@ -161,6 +162,32 @@ class ChangedFile:
         if self.was == ABSENT:
             return "created"
         return "deleted" if self.left == ABSENT else "modified"
+
+
+class Part(StrEnum):
+    """The part of a session that is taken back."""
+
+    BOTH = "both"
+    FILES = "files"
+    CONVERSATION = "conversation"
+
+
+@frozen
+class TakenBack:
+    """The outcome of going back to before a turn: files by their absolute paths, those that stayed with the reason.
+
+    `turns` is the number of turns that the conversation lost.
+    """
+
+    turn: int
+    restored: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(factory=dict[str, str])
+    turns: int = 0
+
+    def as_object(self) -> dict[str, object]:
+        """The outcome as programs read it."""
+        kept = [{"path": path, "reason": reason} for path, reason in self.kept.items()]
+        return {"restored": list(self.restored), "kept": kept, "turn": self.turn, "turns": self.turns}
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from attrs import frozen
 
-from punie.domain.session.log import EngineSnapshot, LogEntry, SessionPage, SessionSummary
+from punie.domain.session.log import EngineSnapshot, LogEntry, Rewound, SessionPage, SessionSummary
 from punie.domain.session.turn import CallRecord, TurnRecord
 
 DELEGATED: Final = "dele_"
@@ -83,6 +83,11 @@ class SessionStore(Protocol):
 
         Entries of a newer version that this one does not understand are left out.
         """
+        ...
+
+    @abstractmethod
+    async def rewinds(self, session_id: str) -> Sequence[Rewound]:
+        """What a person took back of the conversation, in order."""
         ...
 
     @abstractmethod

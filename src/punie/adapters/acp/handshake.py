@@ -25,6 +25,7 @@ EXTENSION = "punie.dev"
 
 EXTENSION_PARTS: Mapping[str, int] = {
     "discoverTools": 1, "executions": 1, "tools": 1, "toolEvents": 1, "steering": 1, "changes": 1,
+    "rewind": 1,
 }  # fmt: skip
 """The parts of the extension and their versions, as both sides name them below `EXTENSION`."""
 
@@ -42,7 +43,7 @@ SESSION_REQUESTS = frozenset(
         "session/new", "session/prompt", "session/close", "session/resume", "session/fork", "session/list",
         "session/delete", "session/set_config_option", "_punie.dev/executions", "_punie.dev/cancel_executions",
         "_punie.dev/tools", "_punie.dev/set_tool_enabled", "_session/steering",
-        "_punie.dev/changes",
+        "_punie.dev/changes", "_punie.dev/rewind",
     }
 )  # fmt: skip
 """Requests about sessions that both versions of ACP have."""

@@ -1,4 +1,4 @@
-"""The changes of a session, for its client: listed, accepted and rejected (docs/changes.md)."""
+"""The changes of a session, for its client: listed, accepted, rejected, and taken back (docs/changes.md, undo.md)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from punie.adapters.acp.handshake import Params, decode_params
 from punie.domain.errors import ToldToModel
 from punie.mechanics.jsonrpc.errors import INVALID_PARAMS, RpcError
 from punie.ports.agent import Agent
+from punie.ports.history import Part
 
 
 class RejectedChange(Params):
@@ -25,6 +26,26 @@ class ChangesParams(Params):
     all: bool = False
     accept: list[str] | None = None
     reject: RejectedChange | None = None
+
+
+class RewindParams(Params):
+    """`_punie.dev/rewind`; `turn` is left out for the last one, and `paths` are files to take back in any case."""
+
+    session_id: str
+    turn: int | None = None
+    mode: Part = Part.BOTH
+    paths: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+async def rewind(agent: Agent, raw: Raw) -> object:
+    """`_punie.dev/rewind`: goes back to before a turn, or tells what that would do."""
+    params = decode_params(raw, RewindParams)
+    try:
+        found = await agent.rewind(params.session_id, params.turn, params.mode, params.paths, do=not params.dry_run)
+    except ToldToModel as error:
+        raise RpcError(INVALID_PARAMS, str(error)) from error
+    return found.as_object()
 
 
 async def changes(agent: Agent, raw: Raw) -> object:

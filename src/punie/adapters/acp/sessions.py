@@ -18,7 +18,7 @@ from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, dec
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import EXTENSION, decode_params
-from punie.adapters.acp.session_changes import changes
+from punie.adapters.acp.session_changes import changes, rewind
 from punie.adapters.acp.session_tools import cancel_executions, executions, set_tool_enabled, tools
 from punie.adapters.acp.updates import COMPACTION_EVENTS, QuietCalls, encode_logged, encode_page
 from punie.adapters.acp.wire import (
@@ -50,6 +50,7 @@ OF_THE_EXTENSION: OfTheAgent = {
     "_punie.dev/tools": tools,
     "_punie.dev/set_tool_enabled": set_tool_enabled,
     "_punie.dev/changes": changes,
+    "_punie.dev/rewind": rewind,
 }
 """The methods of Punie's extension, alike in every version of ACP."""
 

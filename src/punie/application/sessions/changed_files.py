@@ -7,29 +7,17 @@ from itertools import groupby
 
 from attrs import evolve
 
-from punie.domain.session.log import PromptAccepted
 from punie.domain.values.display import display_exact
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import KIND, Content
 from punie.mechanics.line_diff import line_counts
 from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedFile, FileHistory, FileVersion
-from punie.ports.sessions import SessionStore
 
 FOLDER_KIND = 0o040_000
-PAGE = 500
 _FOLDERS = frozenset({ABSENT, FOLDER})
 _SIGNS: Mapping[str, str] = {"created": "A", "modified": "M", "deleted": "D"}
 COUNTED_BYTES = 2_000_000
 """Lines of larger contents are not counted."""
-
-
-async def turns_of(store: SessionStore, session_id: str) -> tuple[str, ...]:
-    """The ids of the session's turns, in their order. Raises `SessionStoreError`."""
-    turns, after = list[str](), 0
-    while page := await store.read(session_id, after, PAGE):
-        turns += [entry.event.turn_id for entry in page if isinstance(entry.event, PromptAccepted)]
-        after = page[-1].sequence
-    return tuple(turns)
 
 
 async def changed_files(

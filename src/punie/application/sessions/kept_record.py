@@ -10,8 +10,8 @@ from typing import ClassVar
 import anyio
 from attrs import define, field, frozen
 
-from punie.application.sessions.changed_files import turns_of
 from punie.application.sessions.gathering import EntryGatherer
+from punie.application.sessions.log_reading import LoggedTurn, conversation, logged_turns
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
 from punie.domain.model.provider import ModelChoice
@@ -32,8 +32,10 @@ from punie.domain.session.log import (
     PromptAccepted,
     PromptSteered,
     RecordOnly,
+    Rewound,
     SessionSummary,
     SituationTold,
+    is_taken_back,
     title_of,
 )
 from punie.domain.session.transcript import TranscriptBuilder
@@ -42,9 +44,6 @@ from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
-
-PAGE = 500
-"""How many entries of a log are read, and in memory, at once."""
 
 WRITE_LIMIT_S = 10.0
 """How long one write may take; a session whose log takes longer is not kept, and its client is told so."""
@@ -168,6 +167,8 @@ class StoredMemory:
         snapshot = await self._snapshot()
         if snapshot is None or snapshot.engine != engine:
             return await self.whole()
+        if is_taken_back(snapshot.sequence, await self.store.rewinds(self.session_id)):
+            return await self.whole()
         since = await self._taken(snapshot.sequence)
         return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
 
@@ -184,10 +185,9 @@ class StoredMemory:
 
     async def _taken(self, after: int) -> TranscriptBuilder:
         builder = TranscriptBuilder()
-        while page := await self.store.read(self.session_id, after, PAGE):
+        async for page in conversation(self.store, self.session_id, after):
             for entry in page:
                 builder.take(entry.event)
-            after = page[-1].sequence
         return builder
 
 
@@ -226,8 +226,15 @@ class KeptRecord(SessionRecord):
         if not self._titled:
             self._title = title_of(accepted.prompt)
 
-    async def turns(self) -> Sequence[str]:
-        return await turns_of(self.kept.store, self.kept.lease.session_id)
+    async def turns(self) -> Sequence[LoggedTurn]:
+        return await logged_turns(self.kept.store, self.kept.lease.session_id)
+
+    async def take_back(self, first: int, until: int | None, turns: int, act: str) -> None:
+        self.entries.close_message()
+        if self.entries.waiting:
+            await self.writer.write(lasting=False)
+        self.entries.put(Rewound(first, self.entries.sequence if until is None else until, turns, act))
+        await self.writer.write(lasting=True)
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn
@@ -262,16 +269,9 @@ class KeptRecord(SessionRecord):
         return Cut(waiting[0].sequence if waiting else self.entries.sequence, waiting)
 
     async def retell(self, cut: Cut, tell: Tell) -> None:
-        store, session_id = self.kept.store, self.kept.lease.session_id
-        after, last = 0, cut.stored_before - 1
-        while after < last:
-            page = await store.read(session_id, after, min(PAGE, last - after))
-            if not page:
-                break
+        async for page in conversation(self.kept.store, self.kept.lease.session_id, below=cut.stored_before):
             for entry in page:
-                if entry.sequence <= last:
-                    await tell(entry)
-            after = page[-1].sequence
+                await tell(entry)
         for entry in cut.waiting:
             await tell(entry)
 

@@ -11,9 +11,11 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field, frozen
 
+from punie.application.sessions.log_reading import LoggedTurn
+from punie.domain.errors import ToolFailedError
 from punie.domain.model.provider import Effort
 from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TitleChanged, TurnEnded
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, RecordOnly
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, RecordOnly, title_of
 from punie.domain.session.open_calls import LastTurn
 from punie.domain.session.transcript import Transcript, TranscriptBuilder
 from punie.domain.session.turn import StopReason
@@ -151,9 +153,18 @@ class SessionRecord(Protocol):
         await anyio.lowlevel.checkpoint()
 
     @abstractmethod
-    async def turns(self) -> Sequence[str]:
-        """The ids of the session's turns, in their order. Raises `SessionStoreError`."""
+    async def turns(self) -> Sequence[LoggedTurn]:
+        """The session's turns, in their order. Raises `SessionStoreError`."""
         ...
+
+    async def take_back(self, first: int, until: int | None, turns: int, act: str) -> None:
+        """Take the entries from `first` on back, durably; see `Rewound`. `until` is None for all entries so far.
+
+        Raises `ToolFailedError` where the session is not kept, `SessionStoreError` and `LeaseLostError`.
+        """
+        del first, until, turns, act
+        await anyio.lowlevel.checkpoint()
+        raise ToolFailedError("This session is not kept, so its conversation cannot be taken back; its files can be.")
 
     @abstractmethod
     async def memory(self, engine: Engine | None) -> EngineMemory:
@@ -166,13 +177,13 @@ class MemoryRecord(SessionRecord):
     """The record of a session that ends with the process: the conversation, for a change of the model."""
 
     _said: TranscriptBuilder = field(factory=TranscriptBuilder, init=False)
-    _turns: list[str] = field(factory=list[str], init=False)
+    _turns: list[LoggedTurn] = field(factory=list[LoggedTurn], init=False)
 
     async def begin_turn(self, accepted: PromptAccepted) -> None:
-        self._turns.append(accepted.turn_id)
+        self._turns.append(LoggedTurn(accepted.turn_id, 0, title_of(accepted.prompt) or "", worked=True))
         self._said.take(accepted)
 
-    async def turns(self) -> Sequence[str]:
+    async def turns(self) -> Sequence[LoggedTurn]:
         return self._turns
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:

@@ -1,21 +1,29 @@
-"""Files of a session taken back to before a turn: what that would do, and doing it."""
+"""A session taken back to before a turn, its files, its conversation or both: what that would do, and doing it."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import anyio.lowlevel
 from attrs import evolve, frozen
 
+from punie.application.sessions.log_reading import LoggedTurn
+from punie.application.sessions.recorder import SessionRecord
 from punie.application.tools.files.session_changes import others_change
-from punie.domain.values.display import display_exact
+from punie.domain.errors import ToolFailedError
+from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import shown_path
 from punie.mechanics.line_diff import line_counts
-from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion, Move
+from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion, Move, Part, TakenBack
+from punie.ports.sessions import SessionStore
 
 DIFF_LINES = 40
 DIFF_CHARS = 200_000
+
+UNDO, REWIND = "undo-", "rewind-"
+"""How the ids of changes of files begin: of files alone, and with the conversation."""
 
 UNSURE = "the session was killed meanwhile, so it is not known whether it or somebody else changed the file"
 NOT_TAKEN_BACK = (
@@ -47,11 +55,32 @@ class KeptFile:
 
 
 @frozen
-class RewindPlan:
-    """The effect that taking back would have on the files."""
+class TurnsBack:
+    """The turns that the conversation loses: from the entry `first` on, below `until`; `left` is how many it keeps.
 
+    `until` is None for all entries there are. `title` is the first line of the earliest prompt of them.
+    """
+
+    first: int
+    left: int
+    count: int
+    title: str = ""
+    until: int | None = None
+
+
+@frozen
+class RewindPlan:
+    """The effect of going back to before a turn: on the files, and on the conversation where that goes back too."""
+
+    turn: int = 0
     back: tuple[BackFile, ...] = ()
     kept: tuple[KeptFile, ...] = ()
+    turns: TurnsBack | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.back and self.turns is None
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -63,8 +92,50 @@ class RewindPlan:
         """The paths that go back, without folders."""
         return tuple(move.path for move in self.moves if not _is_folder(move))
 
+    @property
+    def outcome(self) -> TakenBack:
+        """The plan, or how it was done, without contents."""
+        kept = {one.path: one.reason for one in self.kept}
+        return TakenBack(self.turn, self.files, kept, 0 if self.turns is None else self.turns.count)
 
-async def planned(history: FileHistory, turns: Collection[str], named: Collection[str] = ()) -> RewindPlan:
+
+async def planned(
+    history: FileHistory | None,
+    record: SessionRecord,
+    turn: int | None = None,
+    part: Part = Part.BOTH,
+    named: Collection[str] = (),
+    within: str = "",
+) -> RewindPlan:
+    """The plan to go back to before the turn of that number, by default the last one that did anything.
+
+    `within` is the id of the turn that asks, which stays; without a `history` no files go back. Raises
+    `ToolFailedError` for an unknown turn, and `SessionStoreError`.
+    """
+    every = await record.turns()
+    turns = [one for one in every if one.said and one.turn_id != within]
+    number = _last(turns) if turn is None else turn
+    if not 1 <= number <= len(turns):
+        count = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
+        raise ToolFailedError(f"There is no turn {number}: the session has {count}.")
+    chosen, plan = turns[number - 1], RewindPlan(number)
+    if part is not Part.CONVERSATION and history is not None:
+        since = {one.turn_id for one in every[every.index(chosen) :]}
+        plan = evolve(await files_back(history, since, named), turn=number)
+    if part is Part.FILES:
+        return plan
+    asking = next((one for one in every if one.turn_id == within), None)
+    left, until = number - 1 + (asking is not None), None if asking is None else asking.sequence
+    back = TurnsBack(chosen.sequence, left, len(turns) - number + 1, chosen.title, until)
+    return evolve(plan, turns=back)
+
+
+def _last(turns: Sequence[LoggedTurn]) -> int:
+    worked = [number for number, one in enumerate(turns, start=1) if one.worked]
+    return worked[-1] if worked else len(turns)
+
+
+async def files_back(history: FileHistory, turns: Collection[str], named: Collection[str] = ()) -> RewindPlan:
     """The plan that brings every file back to before the first change by one of these turns.
 
     A file that somebody else changed since stays, unless its absolute path is `named`, and so does one that cannot be
@@ -81,7 +152,7 @@ async def planned(history: FileHistory, turns: Collection[str], named: Collectio
         for path, reason in hindered.items():  # others may be hindered by what stays
             kept += [] if _is_folder(back[path].move) else [KeptFile(path, reason)]
             del back[path]
-    return RewindPlan(tuple(back.values()), tuple(sorted(kept, key=lambda one: one.path)))
+    return RewindPlan(0, tuple(back.values()), tuple(sorted(kept, key=lambda one: one.path)))
 
 
 async def _placed(
@@ -104,33 +175,48 @@ async def _placed(
     return KeptFile(path, reason, difference, may_be_named=True)
 
 
-async def carry_out(
-    history: FileHistory,
-    plan: RewindPlan,
-    turn: str,
-    committed: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
-) -> RewindPlan:
-    """Take the files back as one change of that turn; returns the plan as it was done.
+async def carry_out(history: FileHistory | None, record: SessionRecord, plan: RewindPlan) -> RewindPlan:
+    """Go back; returns the plan as it was done.
 
-    `committed` is awaited once everything is ready; where it raises, nothing is done. Raises `ToolFailedError` where
-    nothing was done.
+    With the conversation the session's log says whether it was done, and the files follow: at once, or when the next
+    process opens the session. Raises `ToolFailedError`, `SessionStoreError` or `LeaseLostError` with nothing done.
     """
-    stayed = await history.take_back(turn, plan.moves, committed)
+    act, turns = f"{UNDO if plan.turns is None else REWIND}{uuid.uuid4().hex}", plan.turns
+
+    async def commit() -> None:
+        if turns is not None:
+            await record.take_back(turns.first, turns.until, turns.left, act)
+        await anyio.lowlevel.checkpoint()
+
+    if history is None or not plan.back:
+        await commit()
+        return plan
+    stayed = await history.take_back(act, plan.moves, commit)
     kept = [KeptFile(path, reason) for path, reason in stayed.items()]
-    return RewindPlan(tuple(one for one in plan.back if one.move.path not in stayed), (*plan.kept, *kept))
+    back = tuple(one for one in plan.back if one.move.path not in stayed)
+    return evolve(plan, back=back, kept=(*plan.kept, *kept))
 
 
-async def committed_already(_turn: str) -> bool:
-    """Whether a change of files that has a note is to be completed: its note is written once all is ready."""
-    await anyio.lowlevel.checkpoint()
-    return True
+def committed_in(store: SessionStore, session_id: str) -> Callable[[str], Awaitable[bool]]:
+    """Tells whether a change of files that was prepared is to be completed, by its id.
+
+    The note of a change of files alone is written once all is ready; with the conversation the log decides.
+    """
+
+    async def committed(act: str) -> bool:
+        return not act.startswith(REWIND) or any(one.act == act for one in await store.rewinds(session_id))
+
+    return committed
 
 
-def plan_text(plan: RewindPlan, turn: int, cwd: str) -> str:
+def plan_text(plan: RewindPlan, cwd: str) -> str:
     """The plan for a person, safe to show."""
-    if not plan.back and not plan.kept:
-        return f"As far as it is known, nothing was changed since before turn {turn}, so nothing is to be taken back."
-    lines = [f"Back to before turn {turn}:"] if plan.back else ["Nothing can be taken back."]
+    if plan.is_empty and not plan.kept:
+        return f"As far as it is known, no file was changed since before turn {plan.turn}: nothing is to be taken back."
+    lines = ["Nothing can be taken back."] if plan.is_empty else [f"Back to before turn {plan.turn}:"]
+    if plan.turns is not None:
+        count = f"{plan.turns.count} turns" if plan.turns.count > 1 else "1 turn"
+        lines.append(f"  the conversation, {count} from: {display_exact(one_line(plan.turns.title, 80))}")
     for one in plan.back:
         if _is_folder(one.move):
             continue
@@ -141,7 +227,16 @@ def plan_text(plan: RewindPlan, turn: int, cwd: str) -> str:
         again = "; name it to take it back all the same" if one.may_be_named else ""
         lines.append(f"  {line}{again}")
         lines += [f"    {display_exact(line)}" for line in one.difference.splitlines()]
+    lines += [NOT_TAKEN_BACK] if plan.back else []
     return "\n".join(lines)
+
+
+def done_text(plan: RewindPlan) -> str:
+    """One line on what was done."""
+    files = len(plan.files)
+    parts = [f"{files} {'file' if files == 1 else 'files'}"] if files or plan.turns is None else []
+    parts += [] if plan.turns is None else ["the conversation"]
+    return f"Taken back: {' and '.join(parts)}, to before turn {plan.turn}."
 
 
 def kept_lines(plan: RewindPlan, cwd: str) -> list[str]:
@@ -157,12 +252,6 @@ def _is_folder(move: Move) -> bool:
 def _name(path: str, cwd: str) -> str:
     """A path on one line; every character that a person would not see as itself is written out."""
     return display_exact(shown_path(path, cwd)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
-
-
-def plan_object(plan: RewindPlan, turn: int) -> Mapping[str, object]:
-    """The plan, or how it was done, as programs read it."""
-    kept = [{"path": one.path, "reason": one.reason} for one in plan.kept]
-    return {"restored": list(plan.files), "kept": kept, "turn": turn}
 
 
 async def _difference(history: FileHistory, path: str, keys: tuple[str, str], now: FileVersion) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 
 from attrs import define, evolve
 
-from punie.application.sessions.kept_record import PAGE, RENEW_S, KeptSession, StoredMemory
+from punie.application.sessions.kept_record import RENEW_S, KeptSession, StoredMemory
+from punie.application.sessions.log_reading import conversation
 from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
-from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary
+from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary, is_taken_back
 from punie.domain.session.open_calls import LogEnd
 from punie.domain.session.session import SessionSpec
 from punie.ports.engine import Engine
@@ -91,21 +92,22 @@ class StoredSessions:
     async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
         """Log the end of a turn whose process died, so that every reader of the log sees the same."""
         session_id, end = lease.session_id, LogEnd()
-        after = 0 if tell is not None else max(0, await self.store.last_prompt(session_id) - LogEnd.LOOKS_BACK)
+        prompt = await self.store.last_prompt(session_id)
+        short = tell is None and not is_taken_back(prompt, await self.store.rewinds(session_id))
+        after = max(0, prompt - LogEnd.LOOKS_BACK) if short else 0
         alive_s = self.clock.monotonic_s()
-        while page := await self.store.read(session_id, after, PAGE):
+        async for page in conversation(self.store, session_id, after):
             for entry in page:
                 end.take(entry.event)
                 if tell is not None:
                     await tell(entry)
-            after = page[-1].sequence
             if self.clock.monotonic_s() - alive_s > RENEW_S:  # a client may take long to be told
                 await self.store.renew(lease)
                 alive_s = self.clock.monotonic_s()
         closing, now = end.owed(), self.clock.epoch_s()
         if closing:
             summary = await self.store.summary(session_id)  # it counts what a newer version wrote as well
-            last = after if summary is None else max(after, summary.last_sequence)
+            last = 0 if summary is None else summary.last_sequence
             entries = tuple(LogEntry(last + place, now, event) for place, event in enumerate(closing, start=1))
             await self.store.append(lease, entries, lasting=True)
             if tell is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from punie.application.offer.registry import mentions
 from punie.application.turns.live_session import Answered, ForTheModel, Invocation, LiveSession, Outcome, SlashCommand
 from punie.application.turns.model_switch import explore, switch_model, with_engine
-from punie.application.turns.review import REVIEW_HINT, look_over
+from punie.application.turns.review import REVIEW_HINT, UNDO_HINT, look_over, undo
 from punie.application.turns.steering import QUEUE, queue_words
 from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
 from punie.domain.model.compaction import CompactionOrder
@@ -232,6 +232,7 @@ OWN_COMMANDS: tuple[SlashCommand, ...] = (
         CommandInfo("changes", "Show the files that this session changed, accept or reject them", REVIEW_HINT),
         look_over,
     ),
+    SlashCommand(CommandInfo("undo", "Go back to before a turn: files and conversation", UNDO_HINT), undo),
     SlashCommand(CommandInfo(QUEUE, "List the prompts that wait", "clear"), show_queue, needs_queue=True),
     SlashCommand(CommandInfo("help", "List the commands of this session"), list_commands),
 )

@@ -7,14 +7,27 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from punie.application.sessions.changed_files import accept, changed_files, rows_text, shown_name
+from punie.application.sessions.log_reading import ids_of
+from punie.application.sessions.rewinding import (
+    RewindPlan,
+    carry_out,
+    done_text,
+    kept_lines,
+    plan_text,
+    planned,
+)
 from punie.application.tools.files.rejecting import REJECT, rejected
 from punie.application.tools.files.restore_file import RestoreFile
+from punie.application.turns.asking import ask_person
 from punie.application.turns.live_session import Answered, Invocation, LiveSession, Outcome
-from punie.domain.errors import SessionStoreError, ToldToModel, ToolFailedError
+from punie.application.turns.model_switch import go_back
+from punie.domain.errors import EngineError, SessionStoreError, ToldToModel, ToolFailedError
 from punie.domain.permission.audit import DecisionRecord
+from punie.domain.permission.flow import OptionKind, PermissionOption
 from punie.domain.permission.rules import AnsweredBy, Verdict
+from punie.domain.session.events import TextDelta
 from punie.domain.values.display import display_safe, one_line
-from punie.ports.history import ChangedFile, FileChange, FileHistory
+from punie.ports.history import ChangedFile, FileChange, FileHistory, Part
 
 REVIEW_HINT = "N | all | accept [PATH...] | reject PATH [HUNK...]"
 
@@ -23,7 +36,8 @@ async def changes(
     session: LiveSession, turn: int | None = None, *, everything: bool = False
 ) -> tuple[ChangedFile, ...]:
     """The files that the session's turns changed. Raises `SessionStoreError`."""
-    return await changed_files(_history(session), await session.recorder.record.turns(), turn, everything=everything)
+    turns = ids_of(await session.recorder.record.turns())
+    return await changed_files(_history(session), turns, turn, everything=everything)
 
 
 async def accept_changes(session: LiveSession, paths: Sequence[str]) -> tuple[str, ...]:
@@ -37,7 +51,7 @@ async def reject_changes(session: LiveSession, given: str, hunks: Sequence[int])
     Raises `ToolFailedError` and `SessionStoreError`.
     """
     history, path = _history(session), _absolute(session, given)
-    turns, tool = await session.recorder.record.turns(), session.desk.registry.get(RestoreFile.DESCRIPTOR.name)
+    turns, tool = ids_of(await session.recorder.record.turns()), session.desk.registry.get(RestoreFile.DESCRIPTOR.name)
     files = tool if isinstance(tool, RestoreFile) else None
     now = await (history.look(path) if files is None else files.now(path))
     version = await rejected(history, path, now, hunks)
@@ -45,18 +59,24 @@ async def reject_changes(session: LiveSession, given: str, hunks: Sequence[int])
     await history.record(
         FileChange(turns[-1] if turns else "", path, now.key, version.key, "tool", REJECT), now, version
     )
-    _note(session, path)
+    note_command(session, REJECTED, f"Rejecting {one_line(path)}")
 
 
-def _note(session: LiveSession, path: str) -> None:
-    """Add the person's command to the audit trail."""
-    permission = session.desk.permission
-    permission.approvals.audit.record(
-        DecisionRecord(
-            at=session.clock.epoch_s(), session_id=session.id, call_id="", tool="changes reject", source="built-in",
-            mode=session.mode.current.value, verdict=Verdict.ALLOW, rule="person", reason="the person's own command",
-            answered_by=AnsweredBy.PERSON, arguments_digest="", definition="", title=f"Rejecting {one_line(path)}",
-        )
+REJECTED = "changes reject"
+
+
+def note_command(session: LiveSession, command: str, title: str) -> None:
+    """Add a person's own command to the audit trail."""
+    row = by_person(session.clock.epoch_s(), session.id, command, title, session.mode.current.value)
+    session.desk.permission.approvals.audit.record(row)
+
+
+def by_person(at: float, session_id: str, command: str, title: str, mode: str = "") -> DecisionRecord:
+    """The row of the audit trail about a person's own command; `mode` is empty where the session is not open."""
+    return DecisionRecord(
+        at=at, session_id=session_id, call_id="", tool=command, source="built-in", mode=mode, verdict=Verdict.ALLOW,
+        rule="person", reason="the person's own command", answered_by=AnsweredBy.PERSON, arguments_digest="",
+        definition="", title=title,
     )  # fmt: skip
 
 
@@ -100,3 +120,75 @@ def _number(word: str) -> int:
     if not word.isdecimal():
         raise ValueError(f"{one_line(word, 40)} is no number: /changes {REVIEW_HINT}")
     return int(word)
+
+
+# ------------------------------------------------------------ going back
+
+UNDO_HINT = "N | files | conversation | show"
+GO = PermissionOption("undo_go", "Take it back", OptionKind.ALLOW_ONCE)
+LEAVE = PermissionOption("undo_leave", "Leave it", OptionKind.REJECT_ONCE)
+
+
+async def rewind(
+    session: LiveSession, turn: int | None, part: Part, paths: Sequence[str], *, do: bool = True, within: str = ""
+) -> RewindPlan:
+    """Go back to before a turn, or with `do` false look what that would do; `within` is the turn that asks.
+
+    Files are written on this machine's disk: a change of all or none of them is not to be had of a client. Raises
+    `ToolFailedError` where nothing was done, `SessionStoreError` and `EngineError`.
+    """
+    changes, record = session.desk.permission.changes, session.recorder.record
+    history = None if changes is None or changes.disk is None else changes.history
+    if history is None and part is Part.FILES:
+        _history(session)
+    plan = await planned(history, record, turn, part, [_absolute(session, path) for path in paths], within)
+    if plan.is_empty or not do:
+        return plan
+    done = await carry_out(history, record, plan)
+    note_command(session, "undo", f"Going back to before turn {plan.turn}")
+    if done.turns is not None:
+        await go_back(session, in_turn=bool(within))
+    return done
+
+
+async def undo(invocation: Invocation) -> Outcome:
+    """`/undo [N] [files | conversation] [show]`: goes back to before a turn, after a question."""
+    session, within = invocation.session, invocation.turn_id
+    try:
+        turn, part, shows = _undo_words(invocation.arguments.split())
+        plan = await rewind(session, turn, part, (), do=False, within=within)
+        shown = f"```text\n{plan_text(plan, session.desk.context.cwd)}\n```"
+        if plan.is_empty or shows:
+            return Answered(shown)
+        await invocation.events.emit(TextDelta(f"{shown}\n\n", f"{within}-plan"))
+        if not await _agreed(session, plan):
+            return Answered(
+                "Nothing was taken back. `punie undo` in a terminal asks there, and `--yes` needs no answer."
+            )
+        done = await rewind(session, plan.turn, part, (), within=within)
+    except (ValueError, SessionStoreError, EngineError, ToldToModel) as error:
+        return Answered(f"```text\n{display_safe(str(error)).rstrip()}\n```")
+    kept = "".join(f"\n- {line}" for line in kept_lines(done, session.desk.context.cwd))
+    return Answered(f"{done_text(done)}{kept}")
+
+
+def _undo_words(words: Sequence[str]) -> tuple[int | None, Part, bool]:
+    turn: int | None = None
+    part, shows = Part.BOTH, False
+    for word in words:
+        if word.isdecimal() and turn is None:
+            turn = int(word)
+        elif word in {Part.FILES, Part.CONVERSATION, Part.BOTH}:
+            part = Part(word)
+        elif word == "show":
+            shows = True
+        else:
+            raise ValueError(f"{one_line(word, 40)} is not understood: /undo {UNDO_HINT}")
+    return turn, part, shows
+
+
+async def _agreed(session: LiveSession, plan: RewindPlan) -> bool:
+    title = f"Go back to before turn {plan.turn}?"
+    words = f"{len(plan.files)} files and {0 if plan.turns is None else plan.turns.count} turns of the conversation go."
+    broker = session.desk.permission.questions.broker
+    return await ask_person(broker, session.recorder.lane, session.id, "undo", title, words, (GO, LEAVE)) is GO

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Final
@@ -12,14 +11,12 @@ import anyio.lowlevel
 from attrs import define, field
 
 from punie.application.sessions.recorder import SessionRecorder
+from punie.application.turns.asking import ask_person
 from punie.application.turns.budget import WARN_SHARE, Budget, Limit, Measure, Span, Spent, added, day_began
 from punie.application.turns.model_shelf import ContextGauge
-from punie.domain.permission.flow import OptionKind, PermissionOption, PermissionQuestion, Selected
-from punie.domain.session.events import NoticeGiven, NoticeSeverity, ToolCallAnnounced, ToolCallUpdated
+from punie.domain.permission.flow import OptionKind, PermissionOption
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.turn import Usage
-from punie.domain.tools.execution import CallStatus
-from punie.domain.tools.tool import ToolKind
-from punie.domain.values.content import Text
 from punie.ports.machine import Clock
 from punie.ports.permission import PermissionBroker
 from punie.ports.sessions import UsageLedger
@@ -72,21 +69,8 @@ class SessionBudget:
         """The person's answer to a limit that is reached; the card that the question needs is not logged."""
         if self.broker is None:
             return STOP
-        lane, call_id, title = self.recorder.lane, f"budget_{uuid.uuid4().hex}", "Go on beyond the budget?"
-        await lane.emit(ToolCallAnnounced(call_id, "budget", title, ToolKind.OTHER))
-        options = (MORE, LIFT, STOP)
-        question = PermissionQuestion(self.session_id, call_id, "budget", title, ToolKind.OTHER, f"{words}.", options)
-        answer = STOP
-        try:
-            outcome = await self.broker.ask(question)
-            chosen = (option for option in options if isinstance(outcome, Selected) and option.id == outcome.option_id)
-            answer = next(chosen, STOP)
-        finally:
-            with anyio.move_on_after(1.0, shield=True):
-                await lane.emit(ToolCallUpdated(call_id, CallStatus.IN_PROGRESS))
-                told = (Text(f"{words}: {answer.name.lower()}."),)
-                await lane.emit(ToolCallUpdated(call_id, CallStatus.COMPLETED, told))
-        return answer
+        title, options = "Go on beyond the budget?", (MORE, LIFT, STOP)
+        return await ask_person(self.broker, self.recorder.lane, self.session_id, "budget", title, words, options)
 
 
 @define(eq=False)

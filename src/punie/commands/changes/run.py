@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import anyio
 from attrs import define
 
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.state_file import StateFile
 from punie.application.sessions.changed_files import (
     accept,
     changed_files,
@@ -20,14 +23,15 @@ from punie.application.sessions.changed_files import (
     row_object,
     rows_text,
     shown_name,
-    turns_of,
 )
+from punie.application.sessions.log_reading import ids_of, logged_turns
 from punie.application.tools.files.rejecting import REJECT, rejected
-from punie.bootstrap.settings.files import state_dir
-from punie.commands.running import Exit, command_environ, directory_of, told, wrong
+from punie.application.turns.review import REJECTED, by_person
+from punie.bootstrap.settings.files import database_file, state_dir
+from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
 from punie.commands.sessions.run import LAST, both_names, command_store, found_session, last_session, sessions_of
 from punie.domain.session.log import SessionSummary
-from punie.domain.values.display import display_exact
+from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
 from punie.ports.history import FileChange
@@ -57,14 +61,16 @@ class ChangesMode:
 
     async def reject(self, path: str, hunks: Sequence[int], *, as_json: bool) -> int:
         """Take the session's changes of a file back; no other process may have the session open meanwhile."""
-        lease = await self.store.acquire(self.session.id)
+        lease, trail = await self.store.acquire(self.session.id), audit_trail()
         try:
             now = await self.history.look(path)
             version = await rejected(self.history, path, now, hunks)
             await self.history.put(path, version)
             change = FileChange(self.turns[-1] if self.turns else "", path, now.key, version.key, "tool", REJECT)
             await self.history.record(change, now, version)
+            trail.record(by_person(time.time(), self.session.id, REJECTED, f"Rejecting {one_line(path)}"))
         finally:
+            await trail.aclose()
             await self.store.release(lease)
         return told({"rejected": [path]}, f"Taken back: {shown_name(path)}\n", as_json=as_json)
 
@@ -85,6 +91,12 @@ class ChangesMode:
             exit_code = wrong(f"{display_exact(path)} is not in the patch: {display_exact(reason)}.", Exit.FAILED)
         out.flush()
         return exit_code
+
+
+def audit_trail() -> SqliteAuditTrail:
+    """The audit trail of this user; opened at its first use."""
+    environ = command_environ()
+    return SqliteAuditTrail(StateFile(database_file(environ), start_logging(environ, None)))
 
 
 def _top(cwd: str) -> str:
@@ -108,7 +120,7 @@ async def _changes(store: SessionStore, given: str | None, turn: int | None, cwd
     session = await chosen_session(store, given, cwd)
     if session is None:
         return Exit.FAILED
-    turns = await turns_of(store, session.id)
+    turns = ids_of(await logged_turns(store, session.id))
     if turn is not None and not 1 <= turn <= len(turns):
         return wrong(f"there is no turn {turn}: the session has {len(turns)}.")
     history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))

@@ -54,7 +54,8 @@ class SessionTrace:
         """The outline of every turn, and where the turns in full begin."""
         totals = Totals()
         turns: deque[TurnTimeline] = deque(maxlen=TURNS_IN_OUTLINE)
-        async with aclosing(self._told(TimelineBuilder(OUTLINE), 0)) as told:
+        builder = TimelineBuilder(OUTLINE, rewinds=await self.store.rewinds(self.summary.id))
+        async with aclosing(self._told(builder, 0)) as told:
             async for turn in told:
                 turns.append(turn)
                 totals = totals.with_turn(turn)
@@ -65,7 +66,8 @@ class SessionTrace:
         first = next((turn for turn in outline.turns if turn.number >= outline.full_from), None)
         if first is None:
             return
-        async with aclosing(self._told(TimelineBuilder(turns=first.number - 1), first.first_sequence - 1)) as told:
+        builder = TimelineBuilder(turns=first.number - 1, rewinds=await self.store.rewinds(self.summary.id))
+        async with aclosing(self._told(builder, first.first_sequence - 1)) as told:
             async for turn in told:
                 yield turn
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-import uuid
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,23 +16,26 @@ import anyio.to_thread
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.local.files.private_folder import remove_abandoned
-from punie.application.sessions.changed_files import turns_of
+from punie.adapters.local.machine import LocalClock
+from punie.application.sessions.kept_record import KeptRecord
 from punie.application.sessions.rewinding import (
-    NOT_TAKEN_BACK,
     RewindPlan,
     carry_out,
-    committed_already,
+    committed_in,
+    done_text,
     kept_lines,
-    plan_object,
     plan_text,
     planned,
 )
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.files.tree_watch import TreeWatch
+from punie.application.turns.review import by_person
 from punie.bootstrap.settings.files import state_dir
-from punie.commands.changes.run import chosen_session
-from punie.commands.running import Exit, command_environ, confirm, directory_of, wrong
+from punie.commands.changes.run import audit_trail, chosen_session
+from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging
 from punie.commands.sessions.run import command_store
 from punie.domain.session.log import SessionSummary
+from punie.ports.history import Part
 from punie.ports.sessions import SessionStore
 
 
@@ -40,6 +43,7 @@ async def _undo(
     store: SessionStore,
     given: str | None,
     turn: int | None,
+    part: Part,
     paths: Sequence[str],
     cwd: str,
     *,
@@ -49,32 +53,42 @@ async def _undo(
     session = await chosen_session(store, given, cwd)
     if session is None:
         return Exit.FAILED
-    lease = await store.acquire(session.id)  # refuses, with the holder, where another process has the session open
+    log = start_logging(command_environ(), None)
+    # Refuses, with the holder, where another process has the session open.
+    kept = await StoredSessions(store, LocalClock(), log).take_up(session.id)
     try:
-        return await _taken_back(store, session, turn, paths, yes=yes, as_json=as_json)
+        record = KeptRecord(kept, LocalClock(), log)
+        return await _taken_back(store, session, record, turn, part, paths, yes=yes, as_json=as_json)
     finally:
-        await store.release(lease)
+        await kept.let_go()
 
 
 async def _taken_back(
-    store: SessionStore, session: SessionSummary, turn: int | None, paths: Sequence[str], *, yes: bool, as_json: bool
+    store: SessionStore,
+    session: SessionSummary,
+    record: KeptRecord,
+    turn: int | None,
+    part: Part,
+    paths: Sequence[str],
+    *,
+    yes: bool,
+    as_json: bool,
 ) -> int:
     history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
     await anyio.to_thread.run_sync(lambda: remove_abandoned(os.path.realpath(tempfile.gettempdir())))
-    await history.recover(committed_already)
+    await history.recover(committed_in(store, session.id))
     roots = (session.cwd, *session.additional_directories)
     await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()
-    turns = await turns_of(store, session.id)
-    number = len(turns) if turn is None else turn
-    if not 1 <= number <= len(turns):
-        return wrong(f"there is no turn {number}: the session has {len(turns)}.")
-    plan = await planned(history, turns[number - 1 :], _named(paths, session.cwd))
-    if not plan.back:
-        return _told(plan, number, session.cwd, as_json=as_json)
-    shown = f"{plan_text(plan, number, session.cwd)}\n{NOT_TAKEN_BACK}\n"
-    confirm(shown, "Take this back?", yes=yes, as_json=as_json, to="take it back")
-    done = await carry_out(history, plan, f"undo-{uuid.uuid4().hex}")
-    return _told(done, number, session.cwd, as_json=as_json)
+    plan = await planned(history, record, turn, part, _named(paths, session.cwd))
+    if plan.is_empty:
+        return _told(plan, session.cwd, as_json=as_json)
+    confirm(f"{plan_text(plan, session.cwd)}\n", "Take this back?", yes=yes, as_json=as_json, to="take it back")
+    done, trail = await carry_out(history, record, plan), audit_trail()
+    try:
+        trail.record(by_person(time.time(), session.id, "undo", f"Going back to before turn {plan.turn}"))
+    finally:
+        await trail.aclose()
+    return _told(done, session.cwd, as_json=as_json)
 
 
 def _named(paths: Sequence[str], cwd: str) -> list[str]:
@@ -82,25 +96,25 @@ def _named(paths: Sequence[str], cwd: str) -> list[str]:
     return [str(Path(os.path.realpath(Path(cwd, path).parent), Path(path).name)) for path in paths]
 
 
-def _told(plan: RewindPlan, number: int, cwd: str, *, as_json: bool) -> int:
+def _told(plan: RewindPlan, cwd: str, *, as_json: bool) -> int:
     """Print the end; returns the exit code, which is not 0 where a file stays as it is."""
-    files = len(plan.files)
     if as_json:
-        sys.stdout.write(json.dumps(plan_object(plan, number)) + "\n")
-    elif plan.back:
-        kept = "".join(f"  {line}\n" for line in kept_lines(plan, cwd))
-        done = f"Taken back: {files} {'file' if files == 1 else 'files'}, to before turn {number}."
-        sys.stdout.write(f"{done}\n{kept}")
+        sys.stdout.write(json.dumps(plan.outcome.as_object()) + "\n")
+    elif plan.is_empty:
+        sys.stdout.write(plan_text(plan, cwd) + "\n")
     else:
-        sys.stdout.write(plan_text(plan, number, cwd) + "\n")
+        kept = "".join(f"  {line}\n" for line in kept_lines(plan, cwd))
+        sys.stdout.write(f"{done_text(plan)}\n{kept}")
     return Exit.FAILED if plan.kept else Exit.DONE
 
 
-def run_undo(*, given: str | None, turn: int | None, paths: Sequence[str], yes: bool, as_json: bool, cwd: str) -> int:
-    """Take back what the turns of a session changed; returns the exit code."""
+def run_undo(
+    *, given: str | None, turn: int | None, part: str, paths: Sequence[str], yes: bool, as_json: bool, cwd: str
+) -> int:
+    """Take back what the turns of a session changed and said; returns the exit code."""
     directory_of(cwd)
     store = command_store()
     try:
-        return anyio.run(lambda: _undo(store, given, turn, paths, cwd, yes=yes, as_json=as_json))
+        return anyio.run(lambda: _undo(store, given, turn, Part(part), paths, cwd, yes=yes, as_json=as_json))
     finally:
         store.close()

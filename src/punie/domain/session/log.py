@@ -110,10 +110,28 @@ class SituationTold:
     now: Situation
 
 
-RecordOnly: TypeAlias = PromptFilled | PromptSteered | SituationTold
+@frozen
+class Rewound:
+    """A person took the conversation back: the entries from `first` on, below `until`, are no part of it any more.
+
+    `turns` is the number of turns that it has now. `act` is the id of the change of files that was made with it.
+    """
+
+    first: int
+    until: int
+    turns: int
+    act: str = ""
+
+
+def is_taken_back(sequence: int, rewinds: Iterable[Rewound]) -> bool:
+    """Whether a person took back the entry of that sequence."""
+    return any(one.first <= sequence < one.until for one in rewinds)
+
+
+RecordOnly: TypeAlias = PromptFilled | PromptSteered | SituationTold | Rewound
 """Events that no listener but the record gets."""
 
-LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | PromptFilled | PromptSteered | SituationTold
+LoggedEvent: TypeAlias = LastingEvent | SessionBegun | PromptAccepted | RecordOnly
 
 
 @frozen
@@ -174,6 +192,8 @@ def _with(summary: SessionSummary, event: LoggedEvent) -> SessionSummary:
         case PromptAccepted(_, prompt):
             title = title_of(prompt) if summary.title is None else summary.title
             return evolve(summary, turns=summary.turns + 1, title=title)
+        case Rewound(turns=turns):
+            return evolve(summary, turns=turns)
         case TitleChanged(title):
             return evolve(summary, title=title)
         case ModeChanged(mode):

@@ -144,7 +144,7 @@ class TurnTimeline:
 
     `steps` are in the order in which they began; `left_out` of them are missing behind the first `gap_at`. `before` are
     the remarks since the turn before. `weight` is roughly the number of characters of its texts, and `first_sequence`
-    the number of its first entry in the log.
+    the number of its first entry in the log. A turn that `is_taken_back` is no part of the conversation any more.
     """
 
     number: int
@@ -170,6 +170,7 @@ class TurnTimeline:
     questions: int = 0
     calls: Mapping[ToolOutcome, int] = field(factory=dict[ToolOutcome, int])
     weight: int = 0
+    is_taken_back: bool = False
 
 
 @frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from attrs import define, evolve, field
@@ -30,7 +30,15 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled, PromptSteered, SituationTold
+from punie.domain.session.log import (
+    LogEntry,
+    PromptAccepted,
+    PromptFilled,
+    PromptSteered,
+    Rewound,
+    SituationTold,
+    is_taken_back,
+)
 from punie.domain.session.open_turn import SHORT_CHARS, Held, OpenTurn, Room
 from punie.domain.session.timeline import (
     Argument,
@@ -66,11 +74,12 @@ OPEN_CALLS = 10_000
 class TimelineBuilder:
     """Builds turns from the entries of a log in order: `take` returns one once it is over, `end` the one that is not.
 
-    `turns` is the number of turns before the first entry.
+    `turns` is the number of turns before the first entry, and `rewinds` what a person took back.
     """
 
     room: Room = field(factory=Room)
     turns: int = 0
+    rewinds: Sequence[Rewound] = ()
     _turn: OpenTurn | None = field(default=None, init=False)
     _between: deque[Remark] = field(factory=lambda: deque[Remark](maxlen=REMARKS_BETWEEN), init=False)
     _between_since: int | None = field(default=None, init=False)
@@ -105,7 +114,7 @@ class TimelineBuilder:
         seen = TurnTimeline(
             number=self.turns, turn_id=event.turn_id, prompt=_prompted(event.prompt, self.room.text_chars),
             began=entry.at, ended=entry.at, first_sequence=first, model=_cut(event.model), effort=event.effort,
-            before=tuple(self._between),
+            before=tuple(self._between), is_taken_back=is_taken_back(entry.sequence, self.rewinds),
         )  # fmt: skip
         self._turn = OpenTurn(seen, self.room, entry.at)
         self._turn.chars += len(seen.prompt.text)
@@ -290,6 +299,9 @@ def _remark(entry: LogEntry) -> Remark | None:
             what = one_line(f"{event}: {command}", TITLE_CHARS)
             why = "" if ending is HookEnding.DONE else f": {one_line(reason, TITLE_CHARS)}"
             return Remark(entry.at, f"The hook {what} ran for {elapsed_s:.2f} s and {_HOOKS[ending]}{why}")
+        case Rewound(turns=turns):
+            left = "1 turn is" if turns == 1 else f"{turns} turns are"
+            return Remark(entry.at, f"A person took the conversation back: {left} left of it.")
         case HistoryForgotten():
             return Remark(entry.at, "The model forgot all that was said before.")
         case _:

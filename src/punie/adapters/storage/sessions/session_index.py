@@ -14,7 +14,7 @@ from punie.adapters.storage.sessions.event_codec import UnreadableEventError, de
 from punie.adapters.storage.sql import Row, Sql
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged, TitleChanged
-from punie.domain.session.log import LogEntry, PromptAccepted, SessionBegun, SessionSummary, summarised
+from punie.domain.session.log import LogEntry, PromptAccepted, Rewound, SessionBegun, SessionSummary, summarised
 
 
 @frozen
@@ -43,7 +43,8 @@ def place_of(cursor: str) -> Place:
 
 COLUMNS = "id, cwd, additional_directories, title, updated_at, turns, mode, last_sequence"
 PROMPT = kind_name(PromptAccepted)
-TELLING = (kind_name(SessionBegun), PROMPT, kind_name(TitleChanged), kind_name(ModeChanged))
+REWOUND = kind_name(Rewound)
+TELLING = (kind_name(SessionBegun), PROMPT, kind_name(TitleChanged), kind_name(ModeChanged), REWOUND)
 """The kinds of events that a summary is made from."""
 
 ASTRAY = """
@@ -191,11 +192,13 @@ def _from_log(database: Sql, key: str) -> SessionSummary | None:
     if not ends:
         return None
     ((last, at),) = ends
-    return evolve(summarised(unescaped(key), _told(database, key)), updated_at=at, last_sequence=last)
+    summary = summarised(unescaped(key), entries_of_kinds(database, key, TELLING))
+    return evolve(summary, updated_at=at, last_sequence=last)
 
 
-def _told(database: Sql, key: str) -> Iterator[LogEntry]:
+def entries_of_kinds(database: Sql, key: str, kinds: Sequence[str]) -> Iterator[LogEntry]:
+    """All entries of those kinds in order; one page of them is in memory."""
     after = 0
-    while rows := rows_after(database, key, after, PAGE, TELLING):
+    while rows := rows_after(database, key, after, PAGE, kinds):
         yield from entries_of(rows)
         after = rows[-1][0]

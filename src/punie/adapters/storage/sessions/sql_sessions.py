@@ -16,8 +16,10 @@ from punie.adapters.storage.sessions.event_codec import encoded
 from punie.adapters.storage.sessions.session_index import (
     COLUMNS,
     PROMPT,
+    REWOUND,
     Place,
     entries_of,
+    entries_of_kinds,
     escaped,
     place_of,
     rows_after,
@@ -31,6 +33,7 @@ from punie.domain.session.log import (
     Holder,
     LogEntry,
     ProcessIdentity,
+    Rewound,
     SessionPage,
     SessionSummary,
     held_by,
@@ -172,6 +175,13 @@ class SqlSessions(ABC):
                     return tuple(entries)
                 place = rows[-1][0]  # no entry was known, and an empty answer would mean the end
             return ()
+
+        return await self._lane.read(work, ())
+
+    async def rewinds(self, session_id: str) -> Sequence[Rewound]:
+        def work(database: Sql) -> Sequence[Rewound]:
+            entries = entries_of_kinds(database, escaped(session_id), (REWOUND,))
+            return tuple(entry.event for entry in entries if isinstance(entry.event, Rewound))
 
         return await self._lane.read(work, ())
 

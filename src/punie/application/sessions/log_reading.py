@@ -1,0 +1,68 @@
+"""Readings of a session's log: the entries of its conversation, and its turns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from attrs import evolve, frozen
+
+from punie.domain.session.events import RequestBegun, ToolCallAnnounced
+from punie.domain.session.log import LogEntry, PromptAccepted, Rewound, is_taken_back, title_of
+from punie.ports.sessions import SessionStore
+
+PAGE = 500
+"""How many entries of a log are read, and in memory, at once."""
+
+
+@frozen
+class LoggedTurn:
+    """A turn of a log: the sequence of its prompt, whether the conversation still has it, and whether it did anything.
+
+    `title` is the first line of its prompt. A command that Punie carries out itself does nothing by this.
+    """
+
+    turn_id: str
+    sequence: int
+    title: str = ""
+    said: bool = True
+    worked: bool = False
+
+
+async def conversation(
+    store: SessionStore, session_id: str, after: int = 0, below: int | None = None
+) -> AsyncGenerator[tuple[LogEntry, ...]]:
+    """The entries above `after` and below `below` that are part of the conversation, in pages, which may be empty.
+
+    Raises `SessionStoreError`.
+    """
+    rewinds = await store.rewinds(session_id)
+    while page := await store.read(session_id, after, PAGE):
+        after = page[-1].sequence
+        if below is not None and after >= below:
+            page = tuple(entry for entry in page if entry.sequence < below)
+        yield tuple(
+            entry for entry in page
+            if not isinstance(entry.event, Rewound) and not is_taken_back(entry.sequence, rewinds)
+        )  # fmt: skip
+        if below is not None and after + 1 >= below:
+            break
+
+
+async def logged_turns(store: SessionStore, session_id: str) -> tuple[LoggedTurn, ...]:
+    """The turns of a log in order, those that were taken back included. Raises `SessionStoreError`."""
+    rewinds, turns, after = await store.rewinds(session_id), list[LoggedTurn](), 0
+    while page := await store.read(session_id, after, PAGE):
+        for entry in page:
+            if isinstance(entry.event, PromptAccepted):
+                said = not is_taken_back(entry.sequence, rewinds)
+                title = title_of(entry.event.prompt) or ""
+                turns.append(LoggedTurn(entry.event.turn_id, entry.sequence, title, said))
+            elif turns and not turns[-1].worked and isinstance(entry.event, (ToolCallAnnounced, RequestBegun)):
+                turns[-1] = evolve(turns[-1], worked=True)
+        after = page[-1].sequence
+    return tuple(turns)
+
+
+def ids_of(turns: Sequence[LoggedTurn]) -> tuple[str, ...]:
+    """The ids of the turns of the conversation, in order: the numbers of turns count these."""
+    return tuple(turn.turn_id for turn in turns if turn.said)
