@@ -293,12 +293,18 @@ def _remark(entry: LogEntry) -> Remark | None:
             return Remark(entry.at, "What was said before was summarised.", Excerpt.of(summary or "", SHORT_CHARS * 20))
         case SituationTold(note) if note:
             return Remark(entry.at, f"The model was told: {one_line(note, SHORT_CHARS * 5)}")
-        case PromptSteered(_, prompt):
-            return Remark(entry.at, "The person said meanwhile:", _prompted(prompt, SHORT_CHARS * 20))
         case HookRan(event, command, ending, elapsed_s, _, reason):
             what = one_line(f"{event}: {command}", TITLE_CHARS)
             why = "" if ending is HookEnding.DONE else f": {one_line(reason, TITLE_CHARS)}"
             return Remark(entry.at, f"The hook {what} ran for {elapsed_s:.2f} s and {_HOOKS[ending]}{why}")
+        case _:
+            return _of_the_person(entry)
+
+
+def _of_the_person(entry: LogEntry) -> Remark | None:
+    match entry.event:
+        case PromptSteered(_, prompt):
+            return Remark(entry.at, "The person said meanwhile:", _prompted(prompt, SHORT_CHARS * 20))
         case Rewound(turns=turns):
             left = "1 turn is" if turns == 1 else f"{turns} turns are"
             return Remark(entry.at, f"A person took the conversation back: {left} left of it.")
