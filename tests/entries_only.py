@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from punie.domain.session.log import LogEntry
+from punie.domain.session.log import LogEntry, Rewound
 from tests.fakes.memory_sessions import MemorySessionStore
 
 
@@ -14,6 +14,9 @@ class EntriesOnly(MemorySessionStore):
     def __init__(self, entries: Iterable[LogEntry]) -> None:
         self.entries = tuple(entries)
         self.most = 0
+
+    async def rewinds(self, session_id: str) -> Sequence[Rewound]:
+        return tuple(entry.event for entry in self.entries if isinstance(entry.event, Rewound))
 
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
         self.most = max(self.most, limit)

@@ -10,7 +10,8 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
-from punie.application.sessions.kept_record import PAGE, StoredMemory
+from punie.application.sessions.kept_record import StoredMemory
+from punie.application.sessions.log_reading import PAGE
 from punie.application.sessions.recorder import EngineMemory
 from punie.application.sessions.stored import StoredSessions
 from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError

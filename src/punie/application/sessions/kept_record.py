@@ -11,7 +11,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.sessions.gathering import EntryGatherer
-from punie.application.sessions.log_reading import LoggedTurn, conversation, logged_turns
+from punie.application.sessions.log_reading import Conversation, LoggedTurn, logged_turns
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
 from punie.domain.model.provider import ModelChoice
@@ -185,7 +185,7 @@ class StoredMemory:
 
     async def _taken(self, after: int) -> TranscriptBuilder:
         builder = TranscriptBuilder()
-        async for page in conversation(self.store, self.session_id, after):
+        async for page in Conversation(self.store, self.session_id, after):
             for entry in page:
                 builder.take(entry.event)
         return builder
@@ -269,7 +269,7 @@ class KeptRecord(SessionRecord):
         return Cut(waiting[0].sequence if waiting else self.entries.sequence, waiting)
 
     async def retell(self, cut: Cut, tell: Tell) -> None:
-        async for page in conversation(self.kept.store, self.kept.lease.session_id, below=cut.stored_before):
+        async for page in Conversation(self.kept.store, self.kept.lease.session_id, below=cut.stored_before):
             for entry in page:
                 await tell(entry)
         for entry in cut.waiting:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from math import inf
+from typing import Self
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.domain.session.events import RequestBegun, ToolCallAnnounced
 from punie.domain.session.log import LogEntry, PromptAccepted, Rewound, is_taken_back, title_of
@@ -28,24 +30,35 @@ class LoggedTurn:
     worked: bool = False
 
 
-async def conversation(
-    store: SessionStore, session_id: str, after: int = 0, below: int | None = None
-) -> AsyncGenerator[tuple[LogEntry, ...]]:
-    """The entries above `after` and below `below` that are part of the conversation, in pages, which may be empty.
+@define
+class Conversation:
+    """The entries above `after` and below `below` that are part of a conversation, in pages, which may be empty.
 
-    Raises `SessionStoreError`.
+    An async iterator, to be used once; no generator, which would have to be closed. Raises `SessionStoreError`.
     """
-    rewinds = await store.rewinds(session_id)
-    while page := await store.read(session_id, after, PAGE):
-        after = page[-1].sequence
-        if below is not None and after >= below:
-            page = tuple(entry for entry in page if entry.sequence < below)
-        yield tuple(
+
+    store: SessionStore
+    session_id: str
+    after: int = 0
+    below: float = inf
+    _rewinds: Sequence[Rewound] | None = field(default=None, init=False)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[LogEntry, ...]:
+        if self._rewinds is None:
+            self._rewinds = await self.store.rewinds(self.session_id)
+        page = await self.store.read(self.session_id, self.after, PAGE) if self.after + 1 < self.below else ()
+        if not page:
+            raise StopAsyncIteration
+        self.after = page[-1].sequence
+        return tuple(
             entry for entry in page
-            if not isinstance(entry.event, Rewound) and not is_taken_back(entry.sequence, rewinds)
+            if entry.sequence < self.below
+            and not isinstance(entry.event, Rewound)
+            and not is_taken_back(entry.sequence, self._rewinds)
         )  # fmt: skip
-        if below is not None and after + 1 >= below:
-            break
 
 
 async def logged_turns(store: SessionStore, session_id: str) -> tuple[LoggedTurn, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from attrs import define, evolve
 
 from punie.application.sessions.kept_record import RENEW_S, KeptSession, StoredMemory
-from punie.application.sessions.log_reading import conversation
+from punie.application.sessions.log_reading import Conversation
 from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary, is_taken_back
@@ -96,7 +96,7 @@ class StoredSessions:
         short = tell is None and not is_taken_back(prompt, await self.store.rewinds(session_id))
         after = max(0, prompt - LogEnd.LOOKS_BACK) if short else 0
         alive_s = self.clock.monotonic_s()
-        async for page in conversation(self.store, session_id, after):
+        async for page in Conversation(self.store, session_id, after):
             for entry in page:
                 end.take(entry.event)
                 if tell is not None:

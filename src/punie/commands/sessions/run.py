@@ -24,7 +24,7 @@ from punie.adapters.storage.sessions.exported_file import (
     imported,
     looked_through,
 )
-from punie.application.sessions.log_reading import conversation
+from punie.application.sessions.log_reading import Conversation
 from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.commands.permissions.kept import moment
 from punie.commands.running import Exit, command_environ, start_logging, told, wrong
@@ -186,12 +186,11 @@ class SessionsMode:
         sys.stdout.write("]}\n")
 
     async def _entries(self, session_id: str) -> AsyncIterator[LogEntry]:
-        async with aclosing(conversation(self.store, session_id)) as pages:
-            async for page in pages:
-                for entry in page:
-                    yield entry
-                if loss(sys.stdout):
-                    break
+        async for page in Conversation(self.store, session_id):
+            for entry in page:
+                yield entry
+            if loss(sys.stdout):
+                break
 
 
 def run_sessions(action: str, *, as_json: bool, **flags: Any) -> int:

@@ -37,7 +37,15 @@ from punie.domain.session.events import (
     TurnEnded,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, SessionBegun, SituationTold
+from punie.domain.session.log import (
+    LogEntry,
+    LoggedEvent,
+    PromptAccepted,
+    PromptSteered,
+    Rewound,
+    SessionBegun,
+    SituationTold,
+)
 from punie.domain.session.turn import Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
@@ -223,5 +231,5 @@ def test_a_session_of_an_older_punie_is_read_and_written_again_byte_for_byte() -
         assert event is not None
         assert entry_line(LogEntry(said["sequence"], said["at"], event)) == line
         kinds.add(said["kind"])
-    newer = {kind_name(kind) for kind in (SituationTold, RequestBegun, PromptSteered, HookRan)}
+    newer = {kind_name(kind) for kind in (SituationTold, RequestBegun, PromptSteered, HookRan, Rewound)}
     assert kinds == {kind_name(kind) for kind in get_args(LoggedEvent)} - newer
