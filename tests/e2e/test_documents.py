@@ -55,7 +55,12 @@ NOT_HERE = {
         "punie changes reject src/total.py": "needs such a session: tests/unit/application/test_rejecting.py",
         "punie changes reject src/total.py --hunk 2 --hunk 3": "needs such a session",
     },
-    "docs/undo.md": {"punie undo --turn 3": "needs a session of three turns: tests/e2e/test_undo.py"},
+    "docs/undo.md": {
+        "punie undo": "asks at a terminal: tests/e2e/test_going_back.py",
+        "punie undo --turn 3": "needs a session of three turns: tests/e2e/test_undo.py",
+        "punie undo --files": "as above",
+        "punie undo --path src/app.py": "as above",
+    },
     "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},
 }
 """Commands of the pages that are parsed and not run, with where they are run instead."""

@@ -15,7 +15,7 @@ from tests.stub_openai import Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("ACP available_commands_update")]
 
-OWN = {"mode", "tools", "usage", "init", "changes", "help"}
+OWN = {"mode", "tools", "usage", "init", "changes", "undo", "help"}
 DIRECTS = ["read", "write", "run", "search", "tools", "tool", "call", "help"]
 
 

@@ -81,6 +81,6 @@ async def test_files_go_back_to_before_a_turn_and_what_a_person_changed_stays(
     assert (kept["turn"], (project / "both.txt").read_text()) == (2, "1\ntwo\nperson\n")
     (project / "both.txt").write_text("one\ntwo\n")
     assert tree(project) == between
+    assert "no turn 3" in undo(home, project, "--turn", "3", code=2)
     undo(home, project, "--turn", "1")
     assert tree(project) == before
-    assert "no turn 3" in undo(home, project, "--turn", "3", code=2)

@@ -13,7 +13,7 @@ import pytest
 from punie.adapters.local.files.file_history import LocalFileHistory
 from punie.adapters.local.files.taking_back import PENDING, PREPARED, make_drafts, new_note, write_note
 from punie.adapters.local.files.tree_scan import TreeScanner
-from punie.application.sessions.rewinding import UNSURE, carry_out, committed_already, plan_object, plan_text, planned
+from punie.application.sessions.rewinding import UNSURE, carry_out, committed_already, plan_text, planned
 from punie.application.tools.files.tree_watch import TreeWatch
 from punie.domain.errors import ToolFailedError
 from punie.ports.history import ABSENT, Doing, FileChange, FileVersion, Move
@@ -81,14 +81,14 @@ async def test_a_change_in_between_stays_with_its_difference_until_it_is_named(s
     plan = await planned(session.history, ["t1", "t2"])
     assert [one.path for one in plan.kept] == [path]
     assert "+mine" in plan.kept[0].difference
-    said = plan_text(plan, 1, str(session.top))
+    said = plan_text(plan, str(session.top))
     assert ("\x1b" in said, "a<U+000A>" in said, "M b" in said) == (False, True, True)
-    assert plan_object(plan, 1)["restored"] == [str(session.top / "b")]
+    assert plan.outcome.as_object()["restored"] == [str(session.top / "b")]
     named = await planned(session.history, ["t1", "t2"], [path])
     assert {one.move.path for one in named.back} == {path, str(session.top / "b")}
     await session.back(["t2"])
     assert (session.top / "a\n\x1b[31m").read_bytes() == b"1\nmine\n"
-    assert "nothing was changed" in plan_text(await planned(session.history, ["t9"]), 9, "/")
+    assert "no file was changed" in plan_text(await planned(session.history, ["t9"]), "/")
 
 
 async def test_what_a_killed_process_began_is_completed_but_for_what_somebody_changed_since(session: Session) -> None:
@@ -185,7 +185,7 @@ async def test_what_cannot_be_written_is_kept_with_its_reason_and_hinders_nothin
     assert {Path(one.path).name: one.reason for one in plan.kept}["a"] == "a file or a link stays where its folder was"
     done = await carry_out(session.history, plan, "undo-1")
     assert [Path(path).parent.name for path in done.files] == ["open"]
-    assert plan_object(done, 1)["kept"]
+    assert done.outcome.as_object()["kept"]
 
 
 async def test_files_and_folders_of_one_name_change_places_and_come_back(session: Session) -> None:

@@ -11,6 +11,9 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from attrs import field, frozen
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "other"
+UNDO = "undo"
+"""The `tool` of changes that took earlier ones back."""
+
 ChangedBy: TypeAlias = Literal["tool", "command", "person"]
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]

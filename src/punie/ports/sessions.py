@@ -87,7 +87,7 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def rewinds(self, session_id: str) -> Sequence[Rewound]:
-        """What a person took back of the conversation, in order."""
+        """The entries by which a person took the conversation back, in order."""
         ...
 
     @abstractmethod

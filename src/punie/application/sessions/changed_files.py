@@ -11,7 +11,7 @@ from punie.domain.values.display import display_exact
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import KIND, Content
 from punie.mechanics.line_diff import line_counts
-from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedFile, FileHistory, FileVersion
+from punie.ports.history import ABSENT, FOLDER, OTHER, UNDO, ChangedFile, FileHistory, FileVersion
 
 FOLDER_KIND = 0o040_000
 _FOLDERS = frozenset({ABSENT, FOLDER})
@@ -23,14 +23,14 @@ COUNTED_BYTES = 2_000_000
 async def changed_files(
     history: FileHistory, turns: Sequence[str], turn: int | None = None, *, everything: bool = True
 ) -> tuple[ChangedFile, ...]:
-    """The changes of all turns, or of the one with that number; those that a person accepted only with `everything`.
+    """The changes of all turns, or of the one with that number; with `everything` also those accepted or taken back.
 
     Consecutive changes of a file by one tool in one turn are one. A change that the session did not make counts as a
     person's: in the turn before whose next change it was seen, or in the last one.
     """
     made: dict[str, list[ChangedFile]] = {}
     steps = await _steps(history, turns)
-    for one in steps if everything else _unseen(steps, await history.accepted()):
+    for one in steps if everything else _unseen(_left_of(steps), await history.accepted()):
         rows = made.setdefault(one.path, [])
         last = rows[-1] if rows else None
         if last is not None and (last.turn, last.by, last.tool) == (one.turn, one.by, one.tool):
@@ -101,6 +101,19 @@ def _row_text(row: ChangedFile, cwd: str) -> str:
 def shown_name(path: str) -> str:
     """A path on one line: every character that a person would not see as itself is written out."""
     return display_exact(path).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
+
+
+def _left_of(steps: Sequence[ChangedFile]) -> list[ChangedFile]:
+    """The steps without those that were taken back, and the taking back itself."""
+    left: list[ChangedFile] = []
+    for step in steps:
+        places = [place for place, one in enumerate(left) if one.path == step.path] if step.tool == UNDO else []
+        first = next((place for place in places if left[place].was == step.left), None)
+        if first is None:
+            left.append(step)
+        else:
+            left = [one for place, one in enumerate(left) if one.path != step.path or place < first]
+    return left
 
 
 def _unseen(steps: Sequence[ChangedFile], accepted: Mapping[str, str]) -> list[ChangedFile]:

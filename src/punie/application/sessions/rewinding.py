@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import difflib
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import anyio.lowlevel
 from attrs import evolve, frozen
 
-from punie.application.sessions.log_reading import LoggedTurn
-from punie.application.sessions.recorder import SessionRecord
 from punie.application.tools.files.session_changes import others_change
-from punie.domain.errors import ToolFailedError
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import shown_path
 from punie.mechanics.line_diff import line_counts
-from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion, Move, Part, TakenBack
-from punie.ports.sessions import SessionStore
+from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion, Move, TakenBack
 
 DIFF_LINES = 40
 DIFF_CHARS = 200_000
-
-UNDO, REWIND = "undo-", "rewind-"
-"""How the ids of changes of files begin: of files alone, and with the conversation."""
 
 UNSURE = "the session was killed meanwhile, so it is not known whether it or somebody else changed the file"
 NOT_TAKEN_BACK = (
@@ -72,9 +64,9 @@ class TurnsBack:
 class RewindPlan:
     """The effect of going back to before a turn: on the files, and on the conversation where that goes back too."""
 
-    turn: int = 0
     back: tuple[BackFile, ...] = ()
     kept: tuple[KeptFile, ...] = ()
+    turn: int = 0
     turns: TurnsBack | None = None
 
     @property
@@ -99,43 +91,7 @@ class RewindPlan:
         return TakenBack(self.turn, self.files, kept, 0 if self.turns is None else self.turns.count)
 
 
-async def planned(
-    history: FileHistory | None,
-    record: SessionRecord,
-    turn: int | None = None,
-    part: Part = Part.BOTH,
-    named: Collection[str] = (),
-    within: str = "",
-) -> RewindPlan:
-    """The plan to go back to before the turn of that number, by default the last one that did anything.
-
-    `within` is the id of the turn that asks, which stays; without a `history` no files go back. Raises
-    `ToolFailedError` for an unknown turn, and `SessionStoreError`.
-    """
-    every = await record.turns()
-    turns = [one for one in every if one.said and one.turn_id != within]
-    number = _last(turns) if turn is None else turn
-    if not 1 <= number <= len(turns):
-        count = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-        raise ToolFailedError(f"There is no turn {number}: the session has {count}.")
-    chosen, plan = turns[number - 1], RewindPlan(number)
-    if part is not Part.CONVERSATION and history is not None:
-        since = {one.turn_id for one in every[every.index(chosen) :]}
-        plan = evolve(await files_back(history, since, named), turn=number)
-    if part is Part.FILES:
-        return plan
-    asking = next((one for one in every if one.turn_id == within), None)
-    left, until = number - 1 + (asking is not None), None if asking is None else asking.sequence
-    back = TurnsBack(chosen.sequence, left, len(turns) - number + 1, chosen.title, until)
-    return evolve(plan, turns=back)
-
-
-def _last(turns: Sequence[LoggedTurn]) -> int:
-    worked = [number for number, one in enumerate(turns, start=1) if one.worked]
-    return worked[-1] if worked else len(turns)
-
-
-async def files_back(history: FileHistory, turns: Collection[str], named: Collection[str] = ()) -> RewindPlan:
+async def planned(history: FileHistory, turns: Collection[str], named: Collection[str] = ()) -> RewindPlan:
     """The plan that brings every file back to before the first change by one of these turns.
 
     A file that somebody else changed since stays, unless its absolute path is `named`, and so does one that cannot be
@@ -152,7 +108,7 @@ async def files_back(history: FileHistory, turns: Collection[str], named: Collec
         for path, reason in hindered.items():  # others may be hindered by what stays
             kept += [] if _is_folder(back[path].move) else [KeptFile(path, reason)]
             del back[path]
-    return RewindPlan(0, tuple(back.values()), tuple(sorted(kept, key=lambda one: one.path)))
+    return RewindPlan(tuple(back.values()), tuple(sorted(kept, key=lambda one: one.path)))
 
 
 async def _placed(
@@ -175,38 +131,27 @@ async def _placed(
     return KeptFile(path, reason, difference, may_be_named=True)
 
 
-async def carry_out(history: FileHistory | None, record: SessionRecord, plan: RewindPlan) -> RewindPlan:
-    """Go back; returns the plan as it was done.
+async def carry_out(
+    history: FileHistory,
+    plan: RewindPlan,
+    turn: str,
+    committed: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint,
+) -> RewindPlan:
+    """Take the files back as one change of that turn; returns the plan as it was done.
 
-    With the conversation the session's log says whether it was done, and the files follow: at once, or when the next
-    process opens the session. Raises `ToolFailedError`, `SessionStoreError` or `LeaseLostError` with nothing done.
+    `committed` is awaited once everything is ready; where it raises, nothing is done. Raises `ToolFailedError` where
+    nothing was done.
     """
-    act, turns = f"{UNDO if plan.turns is None else REWIND}{uuid.uuid4().hex}", plan.turns
-
-    async def commit() -> None:
-        if turns is not None:
-            await record.take_back(turns.first, turns.until, turns.left, act)
-        await anyio.lowlevel.checkpoint()
-
-    if history is None or not plan.back:
-        await commit()
-        return plan
-    stayed = await history.take_back(act, plan.moves, commit)
+    stayed = await history.take_back(turn, plan.moves, committed)
     kept = [KeptFile(path, reason) for path, reason in stayed.items()]
     back = tuple(one for one in plan.back if one.move.path not in stayed)
     return evolve(plan, back=back, kept=(*plan.kept, *kept))
 
 
-def committed_in(store: SessionStore, session_id: str) -> Callable[[str], Awaitable[bool]]:
-    """Tells whether a change of files that was prepared is to be completed, by its id.
-
-    The note of a change of files alone is written once all is ready; with the conversation the log decides.
-    """
-
-    async def committed(act: str) -> bool:
-        return not act.startswith(REWIND) or any(one.act == act for one in await store.rewinds(session_id))
-
-    return committed
+async def committed_already(_turn: str) -> bool:
+    """Whether a change of files that has a note is to be completed: its note is written once all is ready."""
+    await anyio.lowlevel.checkpoint()
+    return True
 
 
 def plan_text(plan: RewindPlan, cwd: str) -> str:

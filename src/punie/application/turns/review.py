@@ -7,15 +7,9 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from punie.application.sessions.changed_files import accept, changed_files, rows_text, shown_name
+from punie.application.sessions.going_back import session_plan, take_session_back
 from punie.application.sessions.log_reading import ids_of
-from punie.application.sessions.rewinding import (
-    RewindPlan,
-    carry_out,
-    done_text,
-    kept_lines,
-    plan_text,
-    planned,
-)
+from punie.application.sessions.rewinding import RewindPlan, done_text, kept_lines, plan_text
 from punie.application.tools.files.rejecting import REJECT, rejected
 from punie.application.tools.files.restore_file import RestoreFile
 from punie.application.turns.asking import ask_person
@@ -141,10 +135,10 @@ async def rewind(
     history = None if changes is None or changes.disk is None else changes.history
     if history is None and part is Part.FILES:
         _history(session)
-    plan = await planned(history, record, turn, part, [_absolute(session, path) for path in paths], within)
+    plan = await session_plan(history, record, turn, part, [_absolute(session, path) for path in paths], within)
     if plan.is_empty or not do:
         return plan
-    done = await carry_out(history, record, plan)
+    done = await take_session_back(history, record, plan)
     note_command(session, "undo", f"Going back to before turn {plan.turn}")
     if done.turns is not None:
         await go_back(session, in_turn=bool(within))

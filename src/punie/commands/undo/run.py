@@ -17,23 +17,17 @@ from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.local.files.private_folder import remove_abandoned
 from punie.adapters.local.machine import LocalClock
+from punie.application.sessions.going_back import committed_in, session_plan, take_session_back
 from punie.application.sessions.kept_record import KeptRecord
-from punie.application.sessions.rewinding import (
-    RewindPlan,
-    carry_out,
-    committed_in,
-    done_text,
-    kept_lines,
-    plan_text,
-    planned,
-)
+from punie.application.sessions.rewinding import RewindPlan, done_text, kept_lines, plan_text
 from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.files.tree_watch import TreeWatch
 from punie.application.turns.review import by_person
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.changes.run import audit_trail, chosen_session
-from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging
+from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging, wrong
 from punie.commands.sessions.run import command_store
+from punie.domain.errors import ToolFailedError
 from punie.domain.session.log import SessionSummary
 from punie.ports.history import Part
 from punie.ports.sessions import SessionStore
@@ -79,11 +73,14 @@ async def _taken_back(
     await history.recover(committed_in(store, session.id))
     roots = (session.cwd, *session.additional_directories)
     await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()
-    plan = await planned(history, record, turn, part, _named(paths, session.cwd))
+    try:
+        plan = await session_plan(history, record, turn, part, _named(paths, session.cwd))
+    except ToolFailedError as error:
+        return wrong(str(error))
     if plan.is_empty:
         return _told(plan, session.cwd, as_json=as_json)
     confirm(f"{plan_text(plan, session.cwd)}\n", "Take this back?", yes=yes, as_json=as_json, to="take it back")
-    done, trail = await carry_out(history, record, plan), audit_trail()
+    done, trail = await take_session_back(history, record, plan), audit_trail()
     try:
         trail.record(by_person(time.time(), session.id, "undo", f"Going back to before turn {plan.turn}"))
     finally:

@@ -38,7 +38,7 @@ from punie.domain.tools.metadata import ToolMetadata
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.content import Prompt, ResourceLink, Text
 from punie.ports.agent import Agent, RunningTurn
-from punie.ports.history import ChangedFile
+from punie.ports.history import ChangedFile, Part, TakenBack
 from punie.ports.people import Peer
 from tests.fakes.gate import Gate
 from tests.unit.adapters.acp.far_end import FarEnd, connected
@@ -185,6 +185,15 @@ class MadeUpAgent(Agent):
         self.asked.append(("reject", session_id, path, tuple(hunks)))
         if path == "theirs":
             raise ToolFailedError("Somebody else changed theirs\x1b")
+
+    async def rewind(
+        self, session_id: str, turn: int | None, part: Part, paths: Sequence[str], *, do: bool = True
+    ) -> TakenBack:
+        await anyio.lowlevel.checkpoint()
+        self.asked.append(("rewind", session_id, turn, part, tuple(paths), do))
+        if turn == 9:
+            raise ToolFailedError("There is no turn 9.")
+        return TakenBack(turn or 2, ("/a",), {"/b": "somebody else changed it since"}, 1)
 
     async def set_mode(self, session_id: str, mode: Mode) -> None:
         await anyio.lowlevel.checkpoint()
@@ -608,3 +617,20 @@ async def test_changes_are_listed_accepted_and_rejected_in_one_request() -> None
     assert bad["code"] == -32602
     listed = ("changes", "s", None, False), ("reject", "s", "c", ()), ("changes", "s", 2, True)
     assert client.agent.asked == [*listed, ("reject", "s", "theirs", (2,))]
+
+
+async def test_a_client_goes_back_to_before_a_turn() -> None:
+    async with served().running() as client:
+        kept = [{"path": "/b", "reason": "somebody else changed it since"}]
+        done = {"restored": ["/a"], "kept": kept, "turn": 2, "turns": 1}
+        assert await client.ask("_punie.dev/rewind", sessionId="s") == done
+        assert await client.ask("_punie.dev/rewind", sessionId="s", mode="files", paths=["c"], dryRun=True) == done
+        refused = await client.ask("_punie.dev/rewind", sessionId="s", turn=9)
+        bad = await client.ask("_punie.dev/rewind", sessionId="s", mode="everything")
+    assert (refused["code"], refused["message"]) == (-32602, "There is no turn 9.")
+    assert bad["code"] == -32602
+    assert client.agent.asked == [
+        ("rewind", "s", None, Part.BOTH, (), True),
+        ("rewind", "s", None, Part.FILES, ("c",), False),
+        ("rewind", "s", 9, Part.BOTH, (), True),
+    ]

@@ -109,7 +109,7 @@ def test_only_what_works_is_advertised() -> None:
     assert agent["promptCapabilities"] == {"image": True, "audio": False, "embeddedContext": True}
     unstable = {"punie.dev": {"unstable": ["acp"]}}
     assert agent["mcpCapabilities"] == {"http": True, "sse": True, "acp": True, "_meta": unstable}
-    ours = {name: {"version": 1} for name in ("executions", "tools", "toolEvents", "steering", "changes")}
+    ours = {name: {"version": 1} for name in ("executions", "tools", "toolEvents", "steering", "changes", "rewind")}
     assert agent["_meta"] == {"punie.dev": {**DISCOVERY["punie.dev"], **ours}}
     assert [method["type"] for method in answer["authMethods"]] == ["agent"]
     assert answer["agentInfo"]["version"] == "1.2.3"

@@ -41,6 +41,7 @@ from punie.ports.history import (
     FOLDER,
     NEVER,
     OTHER,
+    UNDO,
     CutOff,
     Doing,
     FileChange,
@@ -67,7 +68,7 @@ ALL_LIMIT_BYTES = 2_000_000_000
 Both are looked at when another session makes its first change.
 """
 
-JOURNAL, ACCEPTED, UNDO = "changes.jsonl", "accepted.jsonl", "undo"
+JOURNAL, ACCEPTED = "changes.jsonl", "accepted.jsonl"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
