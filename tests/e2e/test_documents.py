@@ -60,6 +60,7 @@ NOT_HERE = {
         "punie undo --turn 3": "needs a session of three turns: tests/e2e/test_undo.py",
         "punie undo --files": "as above",
         "punie undo --path src/app.py": "as above",
+        "punie undo sess_1a2b3c --turn 1": "as above",
     },
     "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},
 }
