@@ -46,7 +46,7 @@ async def test_a_client_goes_back_and_the_model_has_never_heard_of_it(
                 await ide.prompt(session, prompt)
             looked = await ide.request(REWIND, {"sessionId": session, "turn": 2, "dryRun": True})
             files = sorted(str(project / name) for name in ("a.txt", "b.txt"))
-            assert looked == {"restored": files, "kept": [], "turn": 2, "turns": 2}
+            assert looked == {"restored": files, "kept": [], "turn": 2, "lostTurns": 2}
             assert (project / "b.txt").read_text() == "new\n"
             assert await ide.request(REWIND, {"sessionId": session, "turn": 2}) == looked
             assert (project / "a.txt").read_text() == "second\n"
@@ -125,7 +125,7 @@ async def test_a_terminal_takes_back_a_session_whose_process_was_killed(spawn: S
     both = run_cli("undo", "--files", "--conversation", env=env, cwd=project)
     assert both.returncode == 2
     done = run_cli("undo", "--conversation", "--yes", "--json", env=env, cwd=project)
-    assert (done.returncode, json.loads(done.stdout)) == (0, {"restored": [], "kept": [], "turn": 2, "turns": 1})
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"restored": [], "kept": [], "turn": 2, "lostTurns": 1})
     assert (project / "a.txt").exists()
     done = run_cli("undo", "--turn", "1", "--yes", env=env, cwd=project)
     assert done.stdout.endswith("Taken back: 1 file and the conversation, to before turn 1.\n"), done.stdout

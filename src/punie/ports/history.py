@@ -190,7 +190,7 @@ class TakenBack:
     def as_object(self) -> dict[str, object]:
         """The outcome as programs read it."""
         kept = [{"path": path, "reason": reason} for path, reason in self.kept.items()]
-        return {"restored": list(self.restored), "kept": kept, "turn": self.turn, "turns": self.turns}
+        return {"restored": list(self.restored), "kept": kept, "turn": self.turn, "lostTurns": self.turns}
 
 
 @runtime_checkable

@@ -622,7 +622,7 @@ async def test_changes_are_listed_accepted_and_rejected_in_one_request() -> None
 async def test_a_client_goes_back_to_before_a_turn() -> None:
     async with served().running() as client:
         kept = [{"path": "/b", "reason": "somebody else changed it since"}]
-        done = {"restored": ["/a"], "kept": kept, "turn": 2, "turns": 1}
+        done = {"restored": ["/a"], "kept": kept, "turn": 2, "lostTurns": 1}
         assert await client.ask("_punie.dev/rewind", sessionId="s") == done
         assert await client.ask("_punie.dev/rewind", sessionId="s", mode="files", paths=["c"], dryRun=True) == done
         refused = await client.ask("_punie.dev/rewind", sessionId="s", turn=9)
