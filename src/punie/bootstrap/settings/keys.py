@@ -248,7 +248,7 @@ COMPACT_SHARE = Key(
 WHILE_BUSY = Key(
     "prompts.while_busy", one_of(WhileBusy), WhileBusy.REFUSE,
     "what becomes of a prompt in ACP v1 that comes while a turn runs",
-    page="acp.md#prompts-that-wait",
+    page="acp.md#steering-and-queueing",
 )
 MODE = Key(
     "permissions.mode", Kind("`read-only`, `ask`, `accept-edits` or `auto`", parse_mode), Mode.ASK,

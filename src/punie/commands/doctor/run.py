@@ -40,6 +40,8 @@ PROBES: Sequence[Probe] = (
     on_disk("database", state.database),
     Probe("sessions", state.shared_sessions),
     Probe("budgets", state.budgets),
+    on_disk("turns", state.turns),
+    on_disk("history", state.history),
     on_disk("log", state.log),
     Probe("git", machine.git),
     Probe("sandbox", machine.sandbox),

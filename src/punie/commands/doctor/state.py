@@ -10,12 +10,15 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from punie.adapters.keys.credentials import Credentials, CredentialsError
 from punie.adapters.storage.database import inspect_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.turns.budget import Budget
+from punie.application.turns.steering import WhileBusy
 from punie.bootstrap.hook_files import UNTRUSTED, configured_hooks
 from punie.bootstrap.optional_parts import session_store
 from punie.bootstrap.settings.files import (
@@ -27,7 +30,7 @@ from punie.bootstrap.settings.files import (
     state_dir,
     user_settings_file,
 )
-from punie.bootstrap.settings.keys import KEYS, RULES, SESSION_STORE, variable_of
+from punie.bootstrap.settings.keys import DELEGATES, KEYS, RULES, SESSION_STORE, WHILE_BUSY, variable_of
 from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rules
 from punie.bootstrap.settings.sources import key_named, stored_trust
 from punie.commands.config.run import left_out_words
@@ -149,6 +152,35 @@ async def budgets(case: Case) -> Sequence[Check]:
     if gone:
         return [Check("budgets", "; ".join(gone), "Raise the setting, or go on tomorrow; see docs/budgets.md.")]
     return [Check("budgets", "; ".join(map(str, known)))] if known else []
+
+
+_WHILE_BUSY = {WhileBusy.REFUSE: "is refused", WhileBusy.QUEUE: "waits for its end", WhileBusy.STEER: "joins it"}
+
+
+def turns(case: Case) -> Sequence[Check]:
+    """The settings of turns: the fate of a prompt in mid-turn, and whether there are delegates."""
+    if case.traced is None:
+        return []
+    settings = case.traced.settings
+    delegates = "offered" if settings[DELEGATES] else "off"
+    busy = _WHILE_BUSY[settings[WHILE_BUSY]]
+    said = f"a prompt of ACP v1 in mid-turn {busy} (prompts.while_busy); delegates are {delegates} (tools.delegates)"
+    return [Check("turns", said)]
+
+
+MOST_LOOKED_AT = 100_000
+
+
+def history(case: Case) -> Sequence[Check]:
+    """The former contents of files that sessions keep, from which `punie undo` takes changes back."""
+    folder, size = state_dir(case.environ) / "files", 0
+    if not folder.is_dir():
+        return []
+    for one in islice(folder.rglob("*"), MOST_LOOKED_AT):
+        with suppress(FileNotFoundError):  # a session ends meanwhile
+            size += one.lstat().st_size
+    count = sum(1 for _ in folder.iterdir())
+    return [Check("history", f"{folder}: {size / _MIB:,.1f} MiB in {count:,} folders of sessions")]
 
 
 def log(case: Case) -> Sequence[Check]:
