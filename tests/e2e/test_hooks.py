@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from landbox.box import held
 from tests.e2e.conftest import Spawn
 from tests.e2e.processes import gone, pid_in
 from tests.e2e.raw_client import clean_environment, run_cli
@@ -216,6 +217,23 @@ async def test_hooks_that_fail_flood_hang_or_make_no_sense_break_nothing(spawn: 
         turn = await ide.prompt(await ide.open(project))
     assert "ran" in turn.text
     await gone(int(pid.read_text()))
+
+
+@pytest.mark.skipif(not held(), reason="this kernel has no Landlock")
+async def test_a_boxed_hook_changes_the_sessions_directories_alone(spawn: Spawn, project: Path, hooks: Hooks):
+    (hooks.home / "punie/config.toml").write_text("[hooks]\nbox = true\n")
+    outside = hooks.home / "outside"
+    tries = f"touch here; touch {outside} 2>&- && exit 2; echo ran >&2; exit 1"
+    hooks.write({"PreToolUse": [{"matcher": "Bash", "hooks": line(tries)}]})
+    async with spawn([call("run_command", command="echo one"), RESULT], caps={}, args=("--mode", "auto")) as ide:
+        turn = await ide.prompt(await ide.open(project))
+    assert "one" in turn.text
+    assert (project / "here").exists()
+    assert not outside.exists()
+    rows = json.loads(run_cli("permissions", "audit", "--json", env=clean_environment(hooks.home), cwd=project).stdout)
+    assert [row["reason"].count("ran") for row in rows if row["source"] == "hook"] == [1], [
+        row["reason"] for row in rows
+    ]
 
 
 async def test_a_hook_ends_the_turn(spawn: Spawn, project: Path, hooks: Hooks):

@@ -21,6 +21,7 @@ from punie.application.tools.files.search_text import SearchText
 from punie.application.tools.files.write_file import WriteFile
 from punie.application.tools.session_tool import CallContext
 from punie.application.tools.terminals.run_command import RunCommand
+from punie.application.turns.live_session import Lent
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.decisions import Policy
@@ -302,7 +303,9 @@ async def test_an_allow_of_a_hook_loosens_nothing():
 # ---------------------------------------------------------------- turns
 
 
-async def prompts_of(hooked: Hooked, *, reason: StopReason = StopReason.END_TURN) -> tuple[list[str], TurnReport]:
+async def prompts_of(
+    hooked: Hooked, *, reason: StopReason = StopReason.END_TURN, lent: Lent | None = None
+) -> tuple[list[str], TurnReport]:
     """The prompts that the engine got for one of a person's, and the report of the turn."""
 
     async def play(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
@@ -314,6 +317,7 @@ async def prompts_of(hooked: Hooked, *, reason: StopReason = StopReason.END_TURN
     async with bench.agent() as agent:
         opened = await bench.opened(agent)
         bench.sessions[0].desk.hooks = hooked.hooks
+        bench.sessions[0].lent = lent
         report = await agent.begin_turn(opened.id, Prompt.of_text("do it")).run()
     return [turn.prompt.text for turn in engine.turns], report
 
@@ -348,6 +352,15 @@ async def test_hooks_ask_for_more_three_times_at_most_and_every_request_counts()
     assert report.usage == Usage(requests=4, input_tokens=40)
     assert [one["stop_hook_active"] for one in hooked.lines.given] == [False, True, True]
     assert [event.told for event in hooked.ran] == ["run the tests"] * 3
+
+
+async def test_a_delegate_is_asked_for_more_by_an_event_of_its_own_and_its_task_is_no_prompt_of_a_person():
+    more, stop = Hook(HookEvent.SUBAGENT_STOP, "", "more"), Hook(STOP, "", "stop")
+    hooked = Hooked(more, stop, Hook(PROMPTED, "", "tell"), more=LineEnd(2, "", "say it shorter"))
+    prompts, _ = await prompts_of(hooked, lent=Lent("s", "t"))
+    assert len(prompts) == 4
+    assert {one["hook_event_name"] for one in hooked.lines.given} == {"SubagentStop"}
+    assert [event.told for event in hooked.ran] == [""] * 3, "the session itself is told nothing"
 
 
 @pytest.mark.parametrize("end", [LineEnd(0), json_end(**{"continue": False, "decision": "block", "reason": "x"})])

@@ -17,7 +17,8 @@ BLOCKS = 2
 """The exit code of a hook that refuses."""
 
 _BLOCKABLE = frozenset({
-    HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.USER_PROMPT_SUBMIT, HookEvent.STOP
+    HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.USER_PROMPT_SUBMIT, HookEvent.STOP,
+    HookEvent.SUBAGENT_STOP
 })  # fmt: skip
 _TELLING = frozenset({HookEvent.SESSION_START, HookEvent.USER_PROMPT_SUBMIT})
 """Events of which plain output is a text for the model."""

@@ -24,6 +24,7 @@ class HookEvent(StrEnum):
     PRE_TOOL_USE = "PreToolUse"
     POST_TOOL_USE = "PostToolUse"
     STOP = "Stop"
+    SUBAGENT_STOP = "SubagentStop"
     SESSION_END = "SessionEnd"
 
 

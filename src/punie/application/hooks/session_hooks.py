@@ -106,9 +106,9 @@ class SessionHooks:
             begun = await self._run(HookEvent.SESSION_START, (source,), [{"source": source}])
         return joined((begun, await self._run(HookEvent.USER_PROMPT_SUBMIT, ("",), [{"prompt": prompt}])))
 
-    async def stopping(self, *, again: bool) -> str:
-        """The work that hooks ask for before the turn ends; empty where it may end."""
-        answer = await self._run(HookEvent.STOP, ("",), [{"stop_hook_active": again}])
+    async def stopping(self, event: HookEvent, *, again: bool) -> str:
+        """The work that hooks ask for before the turn, or a delegate's, ends; empty where it may end."""
+        answer = await self._run(event, ("",), [{"stop_hook_active": again}])
         return "" if answer.halts else answer.blocked
 
     async def ended(self) -> None:

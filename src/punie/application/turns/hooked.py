@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from punie.application.hooks.hook import HookEvent
 from punie.application.turns.live_session import LiveSession
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.log import PromptFilled
@@ -35,7 +36,8 @@ async def more_work(session: LiveSession, asked: int) -> Prompt | None:
     `asked` is how often they asked in this turn.
     """
     hooks = session.desk.hooks
-    if hooks is None or session.model == DIRECT or session.lent is not None or asked >= MOST_TIMES:
+    if hooks is None or session.model == DIRECT or asked >= MOST_TIMES:
         return None
-    wanted = await hooks.stopping(again=asked > 0)
+    event = HookEvent.STOP if session.lent is None else HookEvent.SUBAGENT_STOP
+    wanted = await hooks.stopping(event, again=asked > 0)
     return Prompt.of_text(f"[The user's hooks ask for more before you end:]\n{wanted}") if wanted else None
