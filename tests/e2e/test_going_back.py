@@ -51,7 +51,7 @@ async def test_a_client_goes_back_and_the_model_has_never_heard_of_it(
             assert await ide.request(REWIND, {"sessionId": session, "turn": 2}) == looked
             assert (project / "a.txt").read_text() == "second\n"
             assert not (project / "b.txt").exists()
-            for wrong in ({"turn": 2}, {"turn": 0}, {"turn": "x"}, {"mode": "all"}):
+            for wrong in ({"turn": 3}, {"turn": 0}, {"turn": "x"}, {"mode": "all"}):
                 with pytest.raises(RpcError):
                     await ide.request(REWIND, {"sessionId": session, **wrong})
             shown = await ide.prompt(session, "/undo show")

@@ -156,7 +156,7 @@ class Rewound:
 
     def judge(self, turn: int) -> None:
         """Take the session back to before that turn, and compare."""
-        wanted, before = expected(self.steps, turn), self._last
+        wanted, before, said = expected(self.steps, turn), self._last, self._said()
         plan = self.undo("--yes", "--turn", str(turn))
         kept = {os.path.relpath(one["path"], self.top) for one in plan["kept"]}
         self.found.kept += len(wanted.kept)
@@ -164,12 +164,26 @@ class Rewound:
         if unsure:
             named = [word for path in unsure for word in ("--path", str(self.top / path))]
             plan = self.undo("--yes", "--turn", str(turn), *named)
+        if (left := self._said()) != (before_it := _before(said, turn)):
+            self.fault(
+                f"back to turn {turn} of {self.turns}: the conversation has {len(left)} of {len(before_it)} events"
+            )
         now = tree_of(self.top)
         fault = difference({key: value for key, value in wanted.tree.items() if value is not None}, now)
         if fault:
             self.fault(f"back to turn {turn} of {self.turns}: {fault}; kept: {plan['kept']}")
         elif lost := [path for path in before if before[path] != now.get(path) and not self._kept(before[path])]:
             self.fault(f"the contents of {lost} are lost")
+
+    def _said(self) -> list[Any]:
+        """The conversation, as its readers have it."""
+        command = [sys.executable, "-m", "punie", "sessions", "show", "--json", str(self.session)]
+        environ = {**self.environment, "HOME": str(self.folder / "home")}
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120, env=environ)
+        if done.returncode:
+            raise AgentFault(f"sessions show: {done.stderr}")
+        entries: list[Any] = json.loads(done.stdout)["entries"]
+        return entries
 
     def _kept(self, entry: Entry) -> bool:
         if entry is None or entry[0] == "folder":
@@ -191,6 +205,12 @@ class _Local(Victim):
         if method == "session/request_permission" and self.asked is not None:
             self.asked()
         return super()._served(method, params)
+
+
+def _before(said: Sequence[Any], turn: int) -> list[Any]:
+    """The entries before that turn's prompt."""
+    prompts = [place for place, entry in enumerate(said) if entry["kind"] == "prompt_accepted"]
+    return list(said[: prompts[turn - 1]])
 
 
 def _begun(updates: Sequence[dict[str, Any]]) -> int:

@@ -29,20 +29,23 @@ async def session_plan(
 ) -> RewindPlan:
     """The plan to go back to before the turn of that number, by default the last one that did anything.
 
-    `within` is the id of the turn that asks, which stays; without a `history` no files go back. Raises
+    `within` is the id of the turn that asks, which stays; without a `history` no files go back. Where turns behind the
+    last one were taken back, the number after it stands for them: files that stayed then can still be named. Raises
     `ToolFailedError` for an unknown turn, and `SessionStoreError`.
     """
     every = await record.turns()
     turns = [one for one in every if one.said and one.turn_id != within]
     number = _last(turns) if turn is None else turn
-    if not 1 <= number <= len(turns):
+    behind = every[every.index(turns[-1]) + 1 :] if turns else every
+    known = [*turns, *[one for one in behind if not one.said][:1]]
+    if not 1 <= number <= len(known):
         count = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
         raise ToolFailedError(f"There is no turn {number}: the session has {count}.")
-    chosen, plan = turns[number - 1], RewindPlan(turn=number)
+    chosen, plan = known[number - 1], RewindPlan(turn=number)
     if part is not Part.CONVERSATION and history is not None:
         since = {one.turn_id for one in every[every.index(chosen) :]}
         plan = evolve(await planned(history, since, named), turn=number)
-    if part is Part.FILES:
+    if part is Part.FILES or not chosen.said:
         return plan
     asking = next((one for one in every if one.turn_id == within), None)
     left, until = number - 1 + (asking is not None), None if asking is None else asking.sequence
