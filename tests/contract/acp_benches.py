@@ -14,7 +14,7 @@ from attrs import define, field
 
 from punie.adapters.acp.air import CAPABILITIES, Air
 from punie.adapters.acp.air_cards import Cards
-from punie.adapters.acp.air_sessions import AirEventSink, AirPermissionBroker
+from punie.adapters.acp.air_sessions import AirChildSink, AirEventSink, AirPermissionBroker
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.domain.session.session import SessionOptions
@@ -130,6 +130,13 @@ class AirBrokerBench(AcpBrokerBench):
 class AirSinkBench(AcpSinkBench):
     def connect(self, near: Connection, far: Connection) -> None:
         self.sink = AirEventSink(near, SESSION, ClientCapabilities(), SessionOptions, Cards(AIR, ("/project",)))
+        self._far = far
+
+
+class AirChildSinkBench(AcpSinkBench):
+    def connect(self, near: Connection, far: Connection) -> None:
+        cards = Cards(AIR, ("/project",))
+        self.sink = AirChildSink(near, SESSION, ClientCapabilities(), SessionOptions, cards, "parent")
         self._far = far
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.adapters.acp.air_sessions import AirEventSink, AirPermissionBroker
+from punie.adapters.acp.air_sessions import AirChildSink, AirEventSink, AirPermissionBroker
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
@@ -19,6 +19,7 @@ from tests.contract.acp_benches import (
     AcpProviderBench,
     AcpSinkBench,
     AirBrokerBench,
+    AirChildSinkBench,
     AirSinkBench,
     over_the_wire,
 )
@@ -61,6 +62,7 @@ SINKS: dict[type, Maker] = {
     JsonLinesSink: simply(JsonLinesSinkBench),
     AcpEventSink: over_the_wire(AcpSinkBench),
     AirEventSink: over_the_wire(AirSinkBench),
+    AirChildSink: over_the_wire(AirChildSinkBench),
     DraftEventSink: over_the_wire(DraftSinkBench),
     HeldSink: held_back(FakeSinkBench),
 }

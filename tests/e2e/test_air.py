@@ -74,7 +74,7 @@ async def test_air_gets_patches_reports_marks_and_tokens(spawn: Spawn, project: 
     async with spawn(*journey(project), caps=air(*ALL, terminal_output_delta=True)) as ide:
         answer = await ide.initialize()
         offered = below(answer["_meta"])["capabilities"]
-        assert set(offered) == set(ALL) - {"planContentDelta"}
+        assert set(offered) == {*ALL, "nativeSubagentSessions"} - {"planContentDelta"}
         assert answer["agentCapabilities"]["_meta"]["authStatus"] == {}
         assert answer["_meta"]["steering"] == {"supported": True}
         session, opened, first = await told(ide, project)

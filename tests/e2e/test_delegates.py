@@ -14,8 +14,9 @@ from tests.e2e.conftest import Spawn
 from tests.e2e.processes import gone, pid_in, sleeper
 from tests.e2e.promptness import Stopwatch
 from tests.e2e.raw_client import clean_environment, run_cli
+from tests.e2e.test_air import air, below
 from tests.e2e.test_both_versions import call_of
-from tests.stub_openai import Call, Reply, StubOpenAI
+from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio]
 
@@ -106,6 +107,40 @@ async def test_delegates_work_side_by_side_on_the_sessions_desk(
         assert usage["byModel"][0]["requests"] == 8, "the work of delegates is the session's"
 
     await anyio.to_thread.run_sync(check)
+
+
+async def test_air_sees_delegates_as_sessions_of_their_own(spawn: Spawn, project: Path):
+    new = project / "new.txt"
+    write = Reply(calls=[Call("write_file", {"path": str(new), "content": "x\n"})])
+    talks = {
+        "MAIN": [errands("do \u202eALPHA\nand more", "do BETA"), Reply(text=["all done"])],
+        "ALPHA": [write, Reply(text=["alpha has it"])],
+        "BETA": [Failure(400, "no")],
+    }
+    with StubOpenAI(conversations=talks) as stub:
+        caps = air("nativeSubagentSessions", "agentFileChangeReport")
+        async with spawn(model=MODEL, env={**stub.environment(), **ON}, caps=caps) as ide:
+            assert "nativeSubagentSessions" in below((await ide.initialize())["_meta"])["capabilities"]
+            session = await ide.new_session(project)
+            ide.person.will("allow_once")
+            turn = await ide.prompt(session, "MAIN", timeout_s=SLOW_START_S)
+            assert turn.text == "all done"
+            spawned = [one for one in turn.told if one["sessionUpdate"] == "subagent_spawned"]
+            ended = [one for one in turn.told if one["sessionUpdate"] == "subagent_state_update"]
+            alpha, beta = sorted(spawned, key=lambda one: "BETA" in one["name"])
+            assert (alpha["task"], beta["name"], beta["capabilities"]) == ("do ALPHA\nand more", "do BETA", {})
+            states = {one["subagentSessionId"]: one["state"] for one in ended}
+            child = alpha["subagentSessionId"]
+            assert states == {child: "completed", beta["subagentSessionId"]: "failed"}
+            (question,) = ide.person.questions
+            assert question["sessionId"] == child
+            assert question["toolCall"]["title"] == f"Writing {new}"
+            told = ide.log.updates(child)
+            assert [one["status"] for one in told if one.get("status")][-1] == "completed"
+            assert "".join(one["content"]["text"] for one in told if "chunk" in one["sessionUpdate"]) == "alpha has it"
+            assert {card.shown["title"][:9] for card in turn.cards} == {"Delegate:"}
+            order = [(one.params["sessionId"], one.params["update"]) for one in ide.log.from_agent("session/update")]
+            assert order.index((session, alpha)) < order.index((child, told[0]))
 
 
 async def test_a_delegates_use_counts_to_the_turn_and_a_subset_is_all_it_has(spawn: Spawn, project: Path):

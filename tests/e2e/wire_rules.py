@@ -73,7 +73,7 @@ def every_message_is_in_the_schema(talk: Conversation) -> Iterator[str]:
         complaint: str | None = None
         if frame.is_request:
             complaint = talk.schema.request_from_agent(frame.method or "", frame.params)
-        elif frame.is_notification:
+        elif frame.is_notification and not _of_a_child(talk, frame):
             complaint = talk.schema.notification_from_agent(frame.method or "", frame.params)
         elif frame.is_answer and "error" in frame.message:
             complaint = talk.schema.error_from_agent(frame.message["error"])
@@ -83,6 +83,12 @@ def every_message_is_in_the_schema(talk: Conversation) -> Iterator[str]:
             )
         if complaint:
             yield f"{complaint} in {frame}"
+
+
+def _of_a_child(talk: Conversation, frame: Frame) -> bool:
+    """Whether it begins or ends a child session, which no released schema has, for a client that declared them."""
+    kind = str(frame.params.get("update", {}).get("sessionUpdate"))
+    return kind in {"subagent_spawned", "subagent_state_update"} and "nativeSubagentSessions" in str(talk.capabilities)
 
 
 def every_request_is_answered_once(talk: Conversation) -> Iterator[str]:
@@ -228,6 +234,12 @@ class _Story:
         during = self.turns.get(session) or session in self.replays
         if self._known(frame) and kind in TURN_UPDATES and not during:
             self.told.append(f"an update of a turn while no prompt is open: {frame}")
+        child = update.get("subagentSessionId")
+        if kind == "subagent_spawned":
+            self.sessions.add(child)
+            self.turns[child] = 1
+        elif kind == "subagent_state_update":
+            self.turns[child] = 0
         if kind in {"tool_call", "tool_call_update"}:
             card = self.cards.setdefault((session, update["toolCallId"]), _Card())
             if complaint := card.take(update):

@@ -343,6 +343,6 @@ def session(
         from punie.application.tools.session.delegate import Delegate
         from punie.application.turns.delegates import Delegates
 
-        work = Delegates(live).work
+        work = Delegates(live, assemble.peer.child).work
         desk.registry.keep(Delegate.DESCRIPTOR, lambda _services: Delegate(work), wanted=True)
     return live

@@ -44,6 +44,8 @@ class Peer:
     eyes before terminals of this machine, where it can show those. `adopt` is told of the
     turn in the middle of which the session is taken up: how far it is, and what waits for its end (it raises what
     `RunningTurn.run` raises, and gives back when everything before the end was told). `person`: `broker` reaches one.
+    `child` gives the view of a delegate by its id, name and task, whose last event is the end of its turn; None where
+    the client shows delegates on their cards alone.
     """
 
     capabilities: ClientCapabilities
@@ -58,3 +60,4 @@ class Peer:
     shown: Callable[[Terminals], Terminals] | None = None
     adopt: Callable[[TurnSoFar, Callable[[], Awaitable[TurnReport]]], None] | None = None
     person: bool = True
+    child: Callable[[str, str, str], EventSink] | None = None

@@ -24,7 +24,9 @@ from punie.domain.permission.rules import Mode
 from punie.domain.session.events import (
     NoticeGiven,
     NoticeSeverity,
+    SessionEvent,
     TextDelta,
+    TitleChanged,
     ToolCallAnnounced,
     ToolCallUpdated,
     TurnEnded,
@@ -121,6 +123,7 @@ class Bench:
         self.meanwhile: Callable[[LiveSession], Awaitable[None]] | None = None
         self.prepare: Callable[[LiveSession], None] = lambda _live: None
         self.session_id = ""
+        self.child: Callable[[str, str, str], EventSink] | None = None
 
     async def play(self, _turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
         await tools.offered()
@@ -142,7 +145,7 @@ class Bench:
             opened = await self.bench.opened(agent)
             self.session_id, live = opened.id, self.bench.sessions[0]
             live.shelf, live.model = self.shelf, "main:model"
-            work = Delegates(live).work
+            work = Delegates(live, self.child).work
             live.desk.registry.keep(Delegate.DESCRIPTOR, lambda _services: Delegate(work), wanted=True)
             self.prepare(live)
             return await agent.begin_turn(opened.id, Prompt.of_text("do it")).run()
@@ -550,6 +553,35 @@ async def test_notices_for_the_person_reach_the_client() -> None:
     bench = Bench({"task": "x"}, talks={"": play})
     await bench.run()
     assert NoticeGiven(NoticeSeverity.WARNING, "Look") in bench.client.notifications
+
+
+async def test_where_the_client_shows_delegates_as_sessions_each_has_all_that_is_its_own() -> None:
+    told: dict[str, list[SessionEvent]] = {}
+
+    @define
+    class Child(EventSink):
+        events: list[SessionEvent]
+
+        async def emit(self, event: SessionEvent) -> None:
+            self.events.append(event)
+
+    def child(child_id: str, name: str, task: str) -> EventSink:
+        assert (name, task) == ("do it", "do it" + " " * 3_995)
+        return Child(told.setdefault(child_id, []))
+
+    wanted = calls(("read_file", {"path": FILE}), ("write_file", {"path": FILE, "content": "two\n"}))
+    bench = Bench({"task": "do it" + " " * 9_000}, talks={"": wanted})
+    bench.child = child
+    bench.client.queue_permission_selected()
+    await bench.run()
+    ((agent, events),) = told.items()
+    (question,) = bench.client.questions
+    assert (question.session_id, question.title) == (agent, f"Writing {FILE}")
+    titles = [one.title for one in events if isinstance(one, ToolCallAnnounced)]
+    assert titles == [f"Reading {FILE}", f"Writing {FILE}"]
+    assert isinstance(events[-1], TurnEnded)
+    assert not any(isinstance(one, TitleChanged) for one in events)
+    assert list(bench.cards("")) == ["Delegate: do it"], "its calls are on no card of the session"
 
 
 def test_a_hostile_task_is_one_short_line_in_titles() -> None:

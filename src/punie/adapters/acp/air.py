@@ -23,7 +23,8 @@ FILE_REPORT = "agentFileChangeReport"
 SESSION_FAILURE = "sessionFailure"
 ASYNC_TASKS = "asyncTasks"
 RECOMMENDED = "recommendedValue"
-CAPABILITIES = (SESSION_FAILURE, DIFF_PATCH, FILE_REPORT, ASYNC_TASKS, RECOMMENDED)
+NATIVE_CHILDREN = "nativeSubagentSessions"
+CAPABILITIES = (SESSION_FAILURE, DIFF_PATCH, FILE_REPORT, NATIVE_CHILDREN, ASYNC_TASKS, RECOMMENDED)
 """The capabilities that Punie has. A plan of Punie is a list of steps, so there is no `planContentDelta`."""
 
 AUTH_STATUS = "authStatus"

@@ -15,6 +15,7 @@ from msgspec import Raw
 from punie.adapters.acp.air import (
     DIFF_PATCH,
     FILE_REPORT,
+    NATIVE_CHILDREN,
     RECOMMENDED,
     SESSION_FAILURE,
     Air,
@@ -40,13 +41,14 @@ from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
 from punie.domain.servers.names import SEPARATOR
-from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent
+from punie.domain.session.events import NoticeGiven, NoticeSeverity, SessionEvent, TurnEnded
 from punie.domain.session.log import LoggedEvent
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport, Usage
 from punie.domain.values.display import one_line
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.ports.agent import Agent, RunningTurn
+from punie.ports.engine import EventSink
 from punie.ports.people import Peer
 
 AUTH_UPDATE = "_auth/status_update"
@@ -93,6 +95,32 @@ class AirEventSink(AcpEventSink):
     def _all_options(self, encode: Callable[[SessionOptions], list[Option]]) -> Iterator[Update]:
         wanted = RECOMMENDED in self.cards.air.wants
         return super()._all_options((lambda options: recommended(encode(options))) if wanted else encode)
+
+
+_CHILD_ENDS = {None: "failed", StopReason.CANCELLED: "cancelled"}
+
+
+@frozen
+class AirChildSink(AirEventSink):
+    """As `AirEventSink`, for a delegate as a session of its own, whose beginning and end the parent's session tells."""
+
+    parent_id: str
+
+    def begun(self, name: str, task: str) -> AirChildSink:
+        """Tell of the delegate, before any update of its session."""
+        child: Update = {"subagentSessionId": self.session_id, "name": name, "task": task, "capabilities": {}}
+        self._tell({"sessionUpdate": "subagent_spawned", **child})
+        return self
+
+    async def emit(self, event: SessionEvent) -> None:
+        await super().emit(event)
+        if isinstance(event, TurnEnded):
+            state = _CHILD_ENDS.get(event.stop_reason, "completed")
+            child: Update = {"subagentSessionId": self.session_id, "state": state}
+            self._tell({"sessionUpdate": "subagent_state_update", **child})
+
+    def _tell(self, update: Update) -> None:
+        self.connection.post("session/update", {"sessionId": self.parent_id, "update": update})
 
 
 def _noticed(session_id: str, event: NoticeGiven) -> Update:
@@ -155,11 +183,16 @@ class AirSessionMethods(SessionMethods):
     def _peer(self, session_id: str, spec: SessionSpec) -> Peer:
         peer, connection = super()._peer(session_id, spec), self._connection
         cards = self._cards[session_id] = Cards(self._air, spec.roots)
-        options = partial(self._agent.options, session_id)
+        options, can = partial(self._agent.options, session_id), peer.capabilities
+
+        def child(child_id: str, name: str, task: str) -> EventSink:
+            return AirChildSink(connection, child_id, can, options, cards, session_id).begun(name, task)
+
         return evolve(
             peer,
             broker=AirPermissionBroker(connection, session_id, self._air),
-            events=AirEventSink(connection, session_id, peer.capabilities, options, cards),
+            events=AirEventSink(connection, session_id, can, options, cards),
+            child=child if NATIVE_CHILDREN in self._air.wants else None,
         )
 
     def _prompt(self, raw: Raw) -> Awaitable[object]:

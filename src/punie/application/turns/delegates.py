@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -31,6 +32,7 @@ from punie.domain.session.events import (
     SecurityViolation,
     SessionEvent,
     TextDelta,
+    TitleChanged,
     ToolCallAnnounced,
     ToolCallUpdated,
     UsageChanged,
@@ -39,13 +41,15 @@ from punie.domain.session.log import LogEntry, SessionBegun
 from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.tool import ToolResult, ToolSource
 from punie.domain.values.content import Prompt, Text
-from punie.domain.values.display import one_line
+from punie.domain.values.display import display_safe, one_line
 from punie.ports.engine import EventSink
 from punie.ports.sessions import DELEGATED, OWN_CHARS
 from punie.ports.tools import CallProgress
 
 AT_ONCE: Final = 4
 LINE_CHARS: Final = 200
+TASK_CHARS: Final = 4_000
+"""The part of a task that a client is told, which shows the delegate as a session."""
 
 NOT_LENT: Final = frozenset({
     *(tool.DESCRIPTOR.name for tool in (Delegate, AskUser, UpdatePlan, SwitchMode, SearchTools, CallTool)), "run_code",
@@ -62,13 +66,14 @@ OPENING: Final = (
 class _Progress(EventSink):
     """Shows a delegate on the card of the call that began it; lives as long as the delegate.
 
-    The cards of its own calls are shown where a person is asked about them, and where they are refused. `text` is its
-    last message.
+    `child` is its own view, where the client has one. Without it the cards of its calls are shown where a person is
+    asked about them, and where they are refused. `text` is its last message.
     """
 
     session: LiveSession
     errand: Errand
     progress: CallProgress
+    child: EventSink | None = None
     usage: Usage = field(factory=Usage, init=False)
     text: str = field(default="", init=False)
     turn_id: str = field(default="", init=False)
@@ -83,11 +88,20 @@ class _Progress(EventSink):
                 self.text, self._message = (self.text if message == self._message else "") + text, message
             case UsageChanged(usage):
                 self.usage = self.session.gauge.lent[self.turn_id] = usage
-            case ToolCallAnnounced(call_id, title=title):
+            case ToolCallAnnounced(title=title):
                 self._steps += 1
+                await self.progress.show(Text(f"Step {self._steps}: {one_line(title, LINE_CHARS)}"))
+            case TitleChanged():  # of what the delegate was told before its task
+                return
+            case _:
+                pass
+        await (self._on_the_session(event) if self.child is None else self.child.emit(event))
+
+    async def _on_the_session(self, event: SessionEvent) -> None:
+        match event:
+            case ToolCallAnnounced(call_id, title=title):
                 asked = f"{title} (for the delegate: {self.errand.title})"
                 self._cards[call_id] = [evolve(event, title=asked, quiet=False)]
-                await self.progress.show(Text(f"Step {self._steps}: {one_line(title, LINE_CHARS)}"))
             case ToolCallUpdated():
                 await self._updated(event)
             case PermissionAsked(call_id) | SecurityViolation(call_id):
@@ -113,9 +127,13 @@ class _Progress(EventSink):
 
 @define(eq=False)
 class Delegates:
-    """The delegates of one session; lives as long as the session. Four work at once, and others wait."""
+    """The delegates of one session; lives as long as the session. Four work at once, and others wait.
+
+    `child` gives the client's view of one, as in `Peer`.
+    """
 
     session: LiveSession
+    child: Callable[[str, str, str], EventSink] | None = None
     _places: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(AT_ONCE), init=False)
 
     async def work(self, errand: Errand, context: CallContext, progress: CallProgress) -> ToolResult:
@@ -149,7 +167,11 @@ class Delegates:
     ) -> ToolResult:  # fmt: skip
         parent = self.session
         agent_id = f"{DELEGATED}{parent.id}_{context.call_id[-OWN_CHARS:]}"
-        view, record = _Progress(parent, errand, progress), await self._record(agent_id)
+        record = await self._record(agent_id)
+        child = (
+            None if self.child is None else self.child(agent_id, errand.title, display_safe(errand.task)[:TASK_CHARS])
+        )
+        view = _Progress(parent, errand, progress, child)
         changes = parent.desk.permission.changes
         recorder = SessionRecorder(view, parent.clock, record)
         desk = self._desk(agent_id, recorder, errand, only)
@@ -194,7 +216,7 @@ class Delegates:
 
         def phrased(question: PermissionQuestion) -> PermissionQuestion:
             title = f"{question.title} (for the delegate: {errand.title})"
-            return evolve(question, session_id=self.session.id, title=title)
+            return question if self.child else evolve(question, session_id=self.session.id, title=title)
 
         context = evolve(parent.context, events=recorder, session_id=agent_id)
         permission = parent.permission.lend(context, phrased)
