@@ -182,6 +182,26 @@ async def test_a_result_is_data_whatever_came_of_the_call(bench: EngineBench, re
     assert result.text in bench.told(sink)
 
 
+async def test_prompts_that_join_a_turn_are_in_its_next_request_or_are_left_to_a_further_run(
+    bench: EngineBench, place: tuple[str, str]
+) -> None:
+    engine, prompts = bench.arrange([calls("look")])
+    joining = (Prompt.of_text("with tabs"), Prompt.of_text("and be quick"))
+    door, sink = FakeToolDoor(catalog_of("look")), FakeEventSink()
+
+    def looked(_call: ToolCall) -> ToolResult:
+        door.joining = joining
+        return ToolResult.success("seen")
+
+    door.answers = {"look": looked}
+    assert await run(engine.open("s"), prompts[0], door, sink) is StopReason.END_TURN
+    if place[0] in {"scripted", "direct"} or door.joining:
+        assert door.joining == joining, "all of them, or none"
+    else:
+        told = bench.told(sink)
+        assert 0 < told.index("seen") < told.index("with tabs") < told.index("and be quick")
+
+
 @pytest.mark.requirement("DESIGN-4")
 async def test_many_failed_calls_in_a_row_do_not_end_the_turn_or_the_session(bench: EngineBench) -> None:
     engine, prompts = bench.arrange([calls("look") for _ in range(6)])

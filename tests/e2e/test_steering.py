@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.raw_client import RawClient, RpcError
-from tests.e2e.scripts import sleep, text
+from tests.e2e.scripts import call, sleep, text
 from tests.integration.engine_bench import dangling
 from tests.stub_openai import Call, Recorded, Reply, StubOpenAI
 
@@ -157,7 +157,8 @@ async def test_words_to_a_turn_that_was_cancelled_are_part_of_the_next_prompt(
 async def test_an_engine_without_requests_takes_the_words_as_a_further_run(
     spawn_version: Versioned, project: Path
 ) -> None:
-    async with spawn_version([text("alpha"), sleep(0.5)], [text("beta")], [text("gamma")]) as ide:
+    async with spawn_version([text("alpha"), until_go()], [text("beta")], [text("gamma")]) as ide:
+        ide.person.will("allow_once")
         session = await ide.open(project)
         running = await ide.start_prompt(session)
         await ide.until(lambda: "alpha" in json.dumps(ide.log.updates(session)), "the first words")
@@ -167,6 +168,7 @@ async def test_an_engine_without_requests_takes_the_words_as_a_further_run(
         with pytest.raises(RpcError):
             await ide.request(STEER, steering(session, "x" * 1_100_000))
         assert await ide.request(STEER, steering(session, "and?")) == {"outcome": "injected"}
+        (project / "go").write_text("", "utf-8")
         assert (await running.turn()).text == "alphabeta"
         assert await ide.request(STEER, steering(session, "a new one")) == {"outcome": "startedNewTurn"}
         await ide.until(lambda: "gamma" in json.dumps(ide.log.updates(session)), "the turn that was started")
@@ -182,6 +184,10 @@ async def said_once_idle(ide: RawClient, session: str) -> str:
     while True:
         with contextlib.suppress(RpcError):
             return (await ide.prompt(session)).text
+
+
+def until_go() -> dict[str, Any]:
+    return call("run_command", command="until [ -e go ]; do sleep 0.05; done")
 
 
 WAITS = {"PUNIE_PROMPTS_WHILE_BUSY": "queue"}
@@ -224,20 +230,29 @@ async def test_prompts_wait_in_order_and_a_cancel_keeps_them(spawn: Spawn, proje
         assert {(await one.result())["stopReason"] for one in (third, *last[:16])} == {"cancelled"}
 
 
-async def test_a_prompt_may_join_the_turn_by_setting(spawn: Spawn, project: Path) -> None:
+async def test_a_prompt_may_join_the_turn_by_setting(spawn_version: Versioned, project: Path, version: int) -> None:
     slow = Reply(calls=[Call("run_command", {"command": "until [ -e go ]; do sleep 0.05; done"})])
     with StubOpenAI([slow, Reply(text=["done"])]) as stub:
         env = {**stub.environment(), "PUNIE_PROMPTS_WHILE_BUSY": "steer"}
-        async with spawn(model=MODEL, env=env, caps={}) as ide:
+        async with spawn_version(model=MODEL, env=env, caps={}) as ide:
             ide.person.will("allow_once")
             session = await ide.open(project)
             first = await ide.start_prompt(session, "begin")
             await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
-            second = await ide.start_prompt(session, "use tabs")
-            command = await ide.start_prompt(session, "/usage")
+            blocks = [{"type": "text", "text": "use tabs"}]
+            second = await ide.start("session/prompt", {"sessionId": session, "prompt": blocks})
+            if version == 2:
+                joined = (await second.result(START_S))["messageId"]
+                shown = [one for one in ide.log.updates(session) if one.get("messageId") == joined]
+                assert [one["content"] for one in shown] == [blocks]
+            blocks = [{"type": "text", "text": "/usage"}]
+            command = await ide.start("session/prompt", {"sessionId": session, "prompt": blocks})
             await ide.until(lambda: stub.requests, "a request")
             (project / "go").write_text("", "utf-8")
-            for one in (first, second, command):
-                assert (await one.result(START_S))["stopReason"] == "end_turn"
+            assert (await first.turn(START_S)).stop == "end_turn"
+            for one in (second, command):
+                assert (await one.result(START_S)).get("stopReason", "end_turn") == "end_turn"
+            if version == 2:
+                await ide.until(lambda: json.dumps(ide.log.updates(session)).count('"idle"') == 2, "the command's end")
         assert len(stub.requests) == 2
         assert "use tabs" in json.dumps(stub.requests[1].messages)

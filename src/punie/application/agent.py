@@ -67,6 +67,9 @@ class SessionRequests(ABC):
         turn = self.place(session_id).turn
         return None if turn is None else await turn.steer(prompt)
 
+    def joins(self, session_id: str, prompt: Prompt) -> bool:
+        return self.place(session_id).joins(prompt)
+
     def start_turn(self, session_id: str, prompt: Prompt) -> None:
         turn = self.begin_turn(session_id, prompt)
         session = self.place(session_id).session

@@ -103,6 +103,11 @@ class Agent(Protocol):
         ...
 
     @abstractmethod
+    def joins(self, session_id: str, prompt: Prompt) -> bool:
+        """Whether the settings want the prompt to join the turn that runs. Raises `UnknownSessionError`."""
+        ...
+
+    @abstractmethod
     def start_turn(self, session_id: str, prompt: Prompt) -> None:
         """As `begin_turn`, and run the turn to its end, which no caller waits for."""
         ...

@@ -111,7 +111,7 @@ class Place:
         typed = typed_in(prompt)
         if typed is not None and typed.name == QUEUE:
             return Aside(session, lambda: self._look(typed.arguments))
-        if session.while_busy is WhileBusy.STEER and running.takes(prompt):
+        if self.joins(prompt):
             return Aside(session, lambda: self._join(running, prompt))
         check_room(session.id, [waiting.prompt for waiting in session.waiting], prompt)
         waiting = WaitingTurn(self, self._made(prompt))
@@ -119,6 +119,11 @@ class Place:
         told = NoticeGiven(NoticeSeverity.INFO, "The prompt waits for the turn that runs", queue_words(session.waiting))
         session.tasks.start_soon(session.recorder.lane.emit, told)
         return waiting
+
+    def joins(self, prompt: Prompt) -> bool:
+        """Whether the prompt joins the turn that runs, by the setting; commands do not."""
+        running = self.turn
+        return running is not None and self.session.while_busy is WhileBusy.STEER and running.takes(prompt)
 
     def give_up(self, waiting: WaitingTurn) -> None:
         """Leave out a prompt whose request was cancelled before its turn began."""
@@ -159,6 +164,8 @@ class Place:
 
     async def _join(self, running: PromptTurn, prompt: Prompt) -> TurnReport:
         if await running.steer(prompt) is None:
+            if running.cancelled:  # it was stopped before it took any prompt, and this one with it
+                return TurnReport(StopReason.CANCELLED)
             return await self.begin(prompt).run()
         await running.done.wait()
         return TurnReport(running.stop_reason or StopReason.REFUSAL)

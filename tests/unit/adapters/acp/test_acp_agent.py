@@ -135,6 +135,9 @@ class MadeUpAgent(Agent):
             raise UnknownSessionError(session_id)
         return MadeUpTurn(self.work)
 
+    def joins(self, session_id: str, prompt: Prompt) -> bool:
+        return False
+
     async def steer(self, session_id: str, prompt: Prompt) -> str | None:
         await anyio.lowlevel.checkpoint()
         self.asked.append(("steer", session_id, prompt))

@@ -1,7 +1,7 @@
 """The prompts of one session in ACP v2: acknowledged when they take their place, worked on one after the other.
 
-A prompt that comes while another is worked on is held behind it. Held prompts are answered with -32800 where the
-session is told to stop or is closed (ACP v2, prompt lifecycle and `session/close`).
+A prompt that comes while another is worked on is held behind it, or joins it where the settings say so. Held prompts
+are answered with -32800 where the session is told to stop or is closed (ACP v2, prompt lifecycle and `session/close`).
 """
 
 from __future__ import annotations
@@ -92,13 +92,16 @@ class Foreground:
     """The turns of one session; lives as long as the session is open here.
 
     `begin_turn` takes a prompt into the session, `cancel_turn` ends the turn that runs, `send` sends an update without
-    waiting, and `tasks`, which lives as long as the connection, runs the turns.
+    waiting, and `tasks`, which lives as long as the connection, runs the turns. `joins` and `steer` are those of the
+    agent, for this session.
     """
 
     begin_turn: Callable[[Prompt], RunningTurn]
     cancel_turn: Callable[[], None]
     send: Callable[[Update], None]
     tasks: TaskGroup
+    joins: Callable[[Prompt], bool]
+    steer: Callable[[Prompt], Awaitable[str | None]]
     ids: MessageIds = field(factory=MessageIds, init=False)
     activity: Activity = field(init=False)
     _working: bool = field(default=False, init=False)
@@ -106,6 +109,7 @@ class Foreground:
     _held: deque[_Held] = field(factory=deque[_Held], init=False)
     _over: anyio.Event = field(factory=anyio.Event, init=False)
     _closed: bool = field(default=False, init=False)
+    _stops: int = field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.activity = Activity(self.tell)
@@ -127,6 +131,8 @@ class Foreground:
         """
         if not self._working:
             return _ready(self._insert(prompt))
+        if self.joins(prompt):
+            return self._join(prompt, self._stops)
         if len(self._held) >= HELD_LIMIT:
             raise _FULL
         held = _Held(prompt)
@@ -148,6 +154,7 @@ class Foreground:
 
     def cancel(self) -> None:
         """Stop the turn that runs, and refuse the held prompts."""
+        self._stops += 1
         while self._held:
             self._held.popleft().settle(_CANCELLED)
         if self._working:
@@ -170,6 +177,16 @@ class Foreground:
         """Wait until no turn runs."""
         while self._working:
             await self._over.wait()
+
+    async def _join(self, prompt: Prompt, stops: int) -> str:
+        """Join the turn that runs, or take a place where it is over. Raises `RpcError` where it was told to stop."""
+        message_id = await self.steer(prompt)
+        if message_id is not None:
+            self.tell(user_message(message_id, prompt))
+            return message_id
+        if stops != self._stops:
+            raise _CANCELLED
+        return await self.prompt(prompt)
 
     async def _place_of(self, held: _Held) -> str:
         try:

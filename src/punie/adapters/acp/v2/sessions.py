@@ -194,7 +194,8 @@ class DraftSessionMethods(SessionMethods):
         """The client's side of one session as in v1, with the session's state followed and its terminals shown."""
         peer, connection, screen = super()._peer(session_id, spec), self._connection, self._screen(session_id)
         begin_turn, cancel = partial(self._agent.begin_turn, session_id), partial(self._agent.cancel, session_id)
-        foreground = self._opening[session_id] = Foreground(begin_turn, cancel, screen.tell, self._turns)
+        joins, steer = partial(self._agent.joins, session_id), partial(self._agent.steer, session_id)
+        foreground = self._opening[session_id] = Foreground(begin_turn, cancel, screen.tell, self._turns, joins, steer)
 
         def shown(terminals: Terminals) -> Terminals:
             around = ShownTerminals(terminals, screen, uuid.uuid4().hex[:8])

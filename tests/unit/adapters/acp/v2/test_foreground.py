@@ -51,6 +51,9 @@ class Bench:
     told: list[dict[str, Any]] = field(factory=list)
     gone: bool = False
     cancelled: int = 0
+    joining: bool = False
+    joined: str | None = "joined"
+    settled: anyio.Event = field(factory=anyio.Event)
 
     def begin(self, prompt: Prompt) -> RunningTurn:
         if self.gone:
@@ -60,6 +63,13 @@ class Bench:
 
     def cancel(self) -> None:
         self.cancelled += 1
+
+    def joins(self, _prompt: Prompt) -> bool:
+        return self.joining
+
+    async def steer(self, _prompt: Prompt) -> str | None:
+        await self.settled.wait()
+        return self.joined
 
     @property
     def short(self) -> list[str]:
@@ -72,7 +82,7 @@ async def bench() -> AsyncIterator[Bench]:
     made = Bench()
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            made.foreground = Foreground(made.begin, made.cancel, made.told.append, tasks)
+            made.foreground = Foreground(made.begin, made.cancel, made.told.append, tasks, made.joins, made.steer)
             yield made
             tasks.cancel_scope.cancel()
 
@@ -93,6 +103,39 @@ async def test_a_prompt_takes_its_place_before_anything_else_is_read() -> None:
         there.turns[0].end()
         await anyio.wait_all_tasks_blocked()
         assert there.short == ["turn-0", "running", "end_turn"]
+
+
+async def test_a_prompt_that_comes_meanwhile_joins_the_turn_where_the_settings_say_so() -> None:
+    async with bench() as there:
+        assert await sent(there, "a") == "turn-0"
+        there.joining = True
+        there.settled.set()
+        assert await sent(there, "b") == "joined"
+        assert there.short == ["turn-0", "running", "joined"]
+        assert [turn.said for turn in there.turns] == ["a"]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_prompt_that_came_too_late_to_join_has_a_turn_of_its_own_unless_the_work_was_stopped(
+    stopped: bool,
+) -> None:
+    async with bench() as there, anyio.create_task_group() as client:
+        await sent(there, "a")
+        there.joining, there.joined = True, None
+        answers: list[str | int] = []
+
+        async def send() -> None:
+            answers.append(await sent(there, "b"))
+
+        client.start_soon(send)
+        await anyio.wait_all_tasks_blocked()
+        if stopped:
+            there.foreground.cancel()
+        there.turns[0].end()
+        await anyio.wait_all_tasks_blocked()
+        there.settled.set()
+        await anyio.wait_all_tasks_blocked()
+        assert answers == [-32800 if stopped else "turn-1"]
 
 
 async def test_prompts_that_come_meanwhile_take_their_places_in_order() -> None:
