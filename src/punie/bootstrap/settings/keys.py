@@ -247,7 +247,7 @@ COMPACT_SHARE = Key(
 )
 WHILE_BUSY = Key(
     "prompts.while_busy", one_of(WhileBusy), WhileBusy.REFUSE,
-    "what becomes of a prompt in ACP v1 that comes while a turn runs",
+    "what becomes of a prompt that comes while a turn runs; in ACP v2 `refuse` lets it wait",
     page="acp.md#steering-and-queueing",
 )
 MODE = Key(
