@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
 import pytest
 
 from punie.application.agent import PunieAgent
+from punie.application.sessions.stored import StoredSessions
 from punie.application.tools.files.file_memory import FileMemory
-from punie.application.turns.live_session import SessionCommands
+from punie.application.turns.live_session import Answered, SessionCommands
+from punie.application.turns.model_shelf import ReadyModel
 from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.application.turns.review import changes
 from punie.domain.errors import SessionBusyError, ToolFailedError
-from punie.domain.session.log import PromptAccepted
+from punie.domain.model.provider import Effort
+from punie.domain.session.log import ProcessIdentity, PromptAccepted
+from punie.domain.session.transcript import PersonSaid
+from punie.domain.tools.disclosure import DisclosurePolicy
 from punie.domain.values.content import Prompt
-from punie.ports.history import FileChange, FileVersion
-from tests.unit.application.desk_bench import CWD
+from punie.ports.history import FileChange, FileVersion, Move, Part
+from tests.contract.session_benches import Table
+from tests.fakes.absent import NoShelf
+from tests.fakes.clock import FakeClock
+from tests.fakes.memory_sessions import MemorySessionStore
+from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.doubles import changes_of
-from tests.unit.application.session_bench import SessionBench
+from tests.unit.application.session_bench import PlayedEngine, SessionBench
 from tests.unit.application.test_own_commands import There
 
 pytestmark = pytest.mark.anyio
@@ -88,3 +100,109 @@ async def test_requests_accept_and_reject_unless_a_turn_runs_or_nothing_is_kept(
         known.disk = None
         with pytest.raises(ToolFailedError):
             await changes(session)
+
+
+# ------------------------------------------------------------ going back
+
+
+class Reopened(NoShelf):
+    """Has one engine, and keeps the prompts that each of its conversations was opened with."""
+
+    name = "played"
+
+    def __init__(self) -> None:
+        self.memories: list[list[str]] = []
+
+    async def take(self, model: str) -> ReadyModel:
+        return ReadyModel(self, DisclosurePolicy())  # type: ignore[arg-type]
+
+    def efforts(self, model: str) -> tuple[Effort, ...]:
+        return ()
+
+    def open(self, session_id: str, snapshot: bytes | None = None, since: Sequence[Any] = ()) -> Any:
+        self.memories.append([item.prompt.text for item in since if isinstance(item, PersonSaid)])
+        return PlayedEngine()
+
+
+async def two_turns(bench: SessionBench, agent: PunieAgent) -> tuple[There, Reopened, list[Sequence[Move]]]:
+    """A kept session of two turns, the first of which changed a file; the moves of files that are made in it."""
+    there = await opened(bench, agent)
+    live, shelf, moved = there.session, Reopened(), list[Sequence[Move]]()
+    live.shelf, live.model = shelf, "made-up"
+    known = live.desk.permission.changes
+    assert known is not None
+
+    async def hindered(_moves: Sequence[Move]) -> Mapping[str, str]:
+        return {}
+
+    async def take_back(
+        _act: str, moves: Sequence[Move], committed: Callable[[], Awaitable[None]]
+    ) -> Mapping[str, str]:
+        await committed()
+        moved.append(moves)
+        return {A: "its folder is not writable"} if len(moved) > 1 else {}
+
+    known.history.hindered, known.history.take_back = hindered, take_back  # type: ignore[method-assign]
+    await live.recorder.record.begin_turn(PromptAccepted("t2", Prompt.of_text("more")))
+    return there, shelf, moved
+
+
+def kept() -> SessionBench:
+    store = MemorySessionStore(Table(ProcessIdentity("m", 1), set()), FakeClock())
+    return SessionBench(stored=StoredSessions(store, FakeClock(), LOG))
+
+
+async def typed(there: There, line: str, turn_id: str) -> str:
+    """The answer to a command in a turn of its own, as the log has it."""
+    await there.session.recorder.record.begin_turn(PromptAccepted(turn_id, Prompt.of_text(line)))
+    outcome = await there.session.commands.outcome(there.session, Prompt.of_text(line), there.bench.client, turn_id)
+    return outcome.text if isinstance(outcome, Answered) else ""
+
+
+async def test_undo_shows_asks_and_goes_back_with_the_models_memory() -> None:
+    bench = kept()
+    async with bench.agent() as agent:
+        there, shelf, moved = await two_turns(bench, agent)
+        shown = await typed(there, "/undo 1 show", "u1")
+        assert "the conversation, 2 turns from: go" in shown
+        assert "M a b  +1 -1" in shown
+        assert "is not understood" in await typed(there, "/undo 1 2", "u2")
+        assert "no turn 9" in await typed(there, "/undo 9", "u3")
+        bench.client.queue_permission_selected("undo_leave")
+        assert "Nothing was taken back" in await typed(there, "/undo 1", "u4")
+        assert (moved, shelf.memories) == ([], [])
+        bench.client.queue_permission_selected("undo_go")
+        assert await typed(there, "/undo 1 files", "u5") == "Taken back: 1 file, to before turn 1."
+        assert (len(moved), shelf.memories) == (1, [])
+        bench.client.queue_permission_selected("undo_go")
+        done = await typed(there, "/undo 1", "u6")
+        assert done == "Taken back: the conversation, to before turn 1.\n- kept: a b: its folder is not writable"
+        assert shelf.memories == [[]]
+        rows = [row.text for row in await there.session.desk.permission.approvals.audit.latest(9)]
+        assert ["Going back to before turn 1" in row for row in rows] == [True] * 2
+
+
+async def test_a_request_goes_back_without_a_question_and_without_files_where_none_are_kept() -> None:
+    bench = kept()
+    async with bench.agent() as agent:
+        there, shelf, moved = await two_turns(bench, agent)
+        looked = await agent.rewind(there.session.id, 1, Part.BOTH, (), do=False)
+        assert (looked.restored, looked.turns, moved) == ((A,), 2, [])
+        there.session.unheard = Prompt.of_text("said before").blocks
+        known = there.session.desk.permission.changes
+        assert known is not None
+        known.disk = None
+        with pytest.raises(ToolFailedError, match="are not kept here"):
+            await agent.rewind(there.session.id, 1, Part.FILES, ())
+        done = await agent.rewind(there.session.id, 2, Part.BOTH, ())
+        assert (done.restored, done.turns, shelf.memories) == ((), 1, [["go"]])
+        assert there.session.unheard == ()
+
+
+async def test_a_session_that_is_not_kept_takes_its_files_back_alone() -> None:
+    bench = SessionBench()
+    async with bench.agent() as agent:
+        there, _, moved = await two_turns(bench, agent)
+        bench.client.queue_permission_selected("undo_go")
+        assert "is not kept" in await typed(there, "/undo 1", "u1")
+        assert moved == []
