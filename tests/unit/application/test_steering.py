@@ -326,3 +326,20 @@ async def test_a_prompt_joins_the_running_turn_and_is_answered_with_its_end(fail
         with contextlib.suppress(EngineError):
             await late.run()
         assert len(bench.engine.turns) == turns + 1, "a turn of its own, since the other is over"
+
+
+async def test_a_prompt_to_a_turn_that_was_stopped_before_it_took_any_is_stopped_with_it() -> None:
+    bench = SessionBench(engine=talking(Gate()))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        bench.sessions[0].while_busy = WhileBusy.STEER
+        assert not agent.joins(opened.id, MORE)
+        running = agent.begin_turn(opened.id, PROMPT)
+        assert agent.joins(opened.id, MORE)
+        joined = agent.begin_turn(opened.id, MORE)
+        agent.cancel(opened.id)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(running.run)
+            assert await joined.run() == TurnReport(StopReason.CANCELLED)
+        assert bench.engine.turns == []
+        assert not agent.busy(opened.id)
