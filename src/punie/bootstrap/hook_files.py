@@ -17,6 +17,7 @@ from punie.domain.values.jsonc import parse_jsonc
 from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
 
 UNTRUSTED = "its hooks are not run until you trust them: punie permissions trust"
+RELATIVE = "its hooks are not run: PUNIE_HOME or PUNIE_CONFIG has to be an absolute path"
 
 
 @frozen
@@ -63,7 +64,10 @@ def _words(hook: Hook, cwd: str) -> list[str]:
 def configured_hooks(environ: Mapping[str, str], cwd: str, trusted: Trusted) -> tuple[FoundHooks, ...]:
     """The user's hooks and the project's; those of a file that is not trusted are left out, and that is a problem."""
     users, projects = hooks_files(environ, cwd)
-    found = [] if (mine := found_hooks(users, cwd)) is None else [mine]
+    mine = found_hooks(users, cwd)
+    if mine is not None and not users.is_absolute():
+        mine = FoundHooks(mine.path, HooksFile(problems=(RELATIVE,)))
+    found = [] if mine is None else [mine]
     theirs = None if projects == users else found_hooks(projects, cwd)
     if theirs is not None and theirs.read.hooks and not trusted(theirs.path, theirs.digest):
         theirs = FoundHooks(theirs.path, HooksFile(problems=(UNTRUSTED, *theirs.read.problems)))

@@ -354,13 +354,18 @@ async def test_hooks_ask_for_more_three_times_at_most_and_every_request_counts()
     assert [event.told for event in hooked.ran] == ["run the tests"] * 3
 
 
-async def test_a_delegate_is_asked_for_more_by_an_event_of_its_own_and_its_task_is_no_prompt_of_a_person():
-    more, stop = Hook(HookEvent.SUBAGENT_STOP, "", "more"), Hook(STOP, "", "stop")
-    hooked = Hooked(more, stop, Hook(PROMPTED, "", "tell"), more=LineEnd(2, "", "say it shorter"))
-    prompts, _ = await prompts_of(hooked, lent=Lent("s", "t"))
+async def test_a_delegate_is_asked_for_more_by_hooks_of_its_own():
+    hooks = (Hook(HookEvent.SUBAGENT_STOP, "delegate", "more"), Hook(HookEvent.SUBAGENT_STOP, "Explore", "other"))
+    hooked = Hooked(*hooks, Hook(STOP, "", "end"), Hook(PROMPTED, "", "asked"), more=LineEnd(2, "", "look twice"))
+    prompts, _ = await prompts_of(hooked, lent=Lent("parent", "turn"))
     assert len(prompts) == 4
+    assert all("look twice" in prompt for prompt in prompts[1:])
+    (told, *_) = hooked.lines.given
+    assert (told["hook_event_name"], told["agent_type"], told["session_id"]) == ("SubagentStop", "delegate", "s")
+    assert told["agent_id"]
     assert {one["hook_event_name"] for one in hooked.lines.given} == {"SubagentStop"}
-    assert [event.told for event in hooked.ran] == [""] * 3, "the session itself is told nothing"
+    assert len(hooked.lines.given) == 3, "neither the prompt nor the end of a turn is a person's"
+    assert {event.told for event in hooked.ran} == {""}, "its log is its own"
 
 
 @pytest.mark.parametrize("end", [LineEnd(0), json_end(**{"continue": False, "decision": "block", "reason": "x"})])

@@ -18,7 +18,7 @@ BLOCKS = 2
 
 _BLOCKABLE = frozenset({
     HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.USER_PROMPT_SUBMIT, HookEvent.STOP,
-    HookEvent.SUBAGENT_STOP
+    HookEvent.SUBAGENT_STOP,
 })  # fmt: skip
 _TELLING = frozenset({HookEvent.SESSION_START, HookEvent.USER_PROMPT_SUBMIT})
 """Events of which plain output is a text for the model."""

@@ -29,7 +29,8 @@ class HookEvent(StrEnum):
 
 
 _MATCHED = frozenset({
-    HookEvent.SESSION_START, HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.SESSION_END
+    HookEvent.SESSION_START, HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.SUBAGENT_STOP,
+    HookEvent.SESSION_END,
 })  # fmt: skip
 """Events of which a matcher chooses some."""
 

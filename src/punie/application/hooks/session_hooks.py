@@ -29,6 +29,9 @@ AT_ONCE = 4
 END_LIMIT_S = 1.5
 """How long hooks may hold up the end of a session."""
 
+DELEGATE = "delegate"
+"""The kind of all sub-sessions, which a matcher may name."""
+
 RULE = "rule:hook"
 """The rule of a decision that a hook made."""
 
@@ -106,9 +109,12 @@ class SessionHooks:
             begun = await self._run(HookEvent.SESSION_START, (source,), [{"source": source}])
         return joined((begun, await self._run(HookEvent.USER_PROMPT_SUBMIT, ("",), [{"prompt": prompt}])))
 
-    async def stopping(self, event: HookEvent, *, again: bool) -> str:
-        """The work that hooks ask for before the turn, or a delegate's, ends; empty where it may end."""
-        answer = await self._run(event, ("",), [{"stop_hook_active": again}])
+    async def stopping(self, *, again: bool, delegate: str = "") -> str:
+        """The work that hooks ask for before the turn ends, or the delegate of that id; empty where it may end."""
+        told: dict[str, object] = {"stop_hook_active": again}
+        if delegate:
+            told |= {"agent_id": delegate, "agent_type": DELEGATE}
+        answer = await self._run(HookEvent.SUBAGENT_STOP if delegate else HookEvent.STOP, (DELEGATE,), [told])
         return "" if answer.halts else answer.blocked
 
     async def ended(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from punie.application.hooks.hook import HookEvent
 from punie.application.turns.live_session import LiveSession
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.log import PromptFilled
@@ -38,6 +37,5 @@ async def more_work(session: LiveSession, asked: int) -> Prompt | None:
     hooks = session.desk.hooks
     if hooks is None or session.model == DIRECT or asked >= MOST_TIMES:
         return None
-    event = HookEvent.STOP if session.lent is None else HookEvent.SUBAGENT_STOP
-    wanted = await hooks.stopping(event, again=asked > 0)
+    wanted = await hooks.stopping(again=asked > 0, delegate="" if session.lent is None else session.id)
     return Prompt.of_text(f"[The user's hooks ask for more before you end:]\n{wanted}") if wanted else None

@@ -43,3 +43,16 @@ async def test_a_line_that_cannot_be_started_or_boxed_says_so(tmp_path: Path):
         await run("true", tmp_path / "gone")
     with pytest.raises(ToolFailedError, match="box"):
         await run("true", tmp_path, box=Box.WORK)
+
+
+@pytest.mark.parametrize("before", ["{own}", ""])
+async def test_no_program_is_found_through_a_relative_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+):
+    for name in ("bash", "jq-of-the-project"):
+        (tmp_path / name).write_text("#!/bin/sh\necho of the project\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.pathsep.join((".", "", before.format(own=os.environ["PATH"]))))
+    assert await run("echo ran", tmp_path) == LineEnd(0, "ran\n")
+    assert (await run("jq-of-the-project", tmp_path)).exit_code == 127

@@ -69,13 +69,17 @@ class SpokenLines:
             raise UnsupportedHereError("Punie runs no hooks on this operating system yet.")
         if box is not Box.NONE and self.boxes is None:
             raise ToolFailedError("The settings want a box around it (hooks.box), and permissions.sandbox is none.")
-        shell = shutil.which("bash") or "/bin/sh"
+        given = child_environment(os.environ)
+        if "PATH" in given:  # its relative folders would be the project's
+            absolute = filter(os.path.isabs, given["PATH"].split(os.pathsep))
+            given["PATH"] = os.pathsep.join(absolute) or os.defpath
+        shell = shutil.which("bash", path=given.get("PATH")) or "/bin/sh"
         gate = ("/bin/sh", "-c", _GATE, "sh") if box is not Box.NONE else ()
         program, *words = (*gate, shell, "-c", line)
         command = Command(program, tuple(words), cwd, line, confinement=Confinement(box))
         confined = Confined(command) if self.boxes is None else self.boxes.confine(command)
         places = {"PUNIE_PROJECT_DIR": cwd, "CLAUDE_PROJECT_DIR": cwd}
-        environment = {**child_environment(os.environ), **places}
+        environment = {**given, **places}
         argv, held = (confined.command.program, *confined.command.args), confined.box
         try:
             if held is None:
