@@ -227,6 +227,11 @@ class FileHistory(Protocol):
         ...
 
     @abstractmethod
+    async def record_all(self, rows: Sequence[tuple[FileChange, FileVersion, FileVersion]]) -> None:
+        """As `record`, for many changes. Never raises."""
+        ...
+
+    @abstractmethod
     async def begin(
         self, doing: Doing, known: Mapping[str, Known | None], head: str | None, was: Iterable[FileVersion] = ()
     ) -> int:

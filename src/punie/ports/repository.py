@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from attrs import frozen
@@ -103,4 +103,9 @@ class Repository(Protocol):
     @abstractmethod
     async def committed(self, path: str, commit: str | None = None) -> FileVersion:
         """The file as that commit has it, the last one for None; `absent` where the commit has no such file."""
+        ...
+
+    @abstractmethod
+    async def all_committed(self, paths: Sequence[str], commit: str | None = None) -> Mapping[str, FileVersion]:
+        """As `committed` for many files at once; those whose content git would give to a program are left out."""
         ...

@@ -95,6 +95,9 @@ class MadeUpRepository:
     async def tracked(self, folders: tuple[str, ...]) -> Mapping[str, bool]:
         return {}
 
+    async def all_committed(self, paths: Sequence[str], commit: str | None = None) -> Mapping[str, FileVersion]:
+        return {}
+
     async def committed(self, path: str, commit: str | None = None) -> FileVersion:
         raise ToolFailedError("There is no git repository here.")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -119,6 +119,11 @@ class DulwichRepository(Repository):
         from punie.adapters.git.work_tree import committed
 
         return await self._run(lambda checkout: committed(checkout, path, commit), abandon=True)
+
+    async def all_committed(self, paths: Sequence[str], commit: str | None = None) -> Mapping[str, FileVersion]:
+        from punie.adapters.git.work_tree import all_committed
+
+        return await self._run(lambda checkout: all_committed(checkout, paths, commit), abandon=True)
 
     async def _run(self, work: Callable[[Checkout], _T], *, abandon: bool) -> _T:
         if os.name != "posix":

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
-from dulwich.object_store import tree_lookup_path
+from dulwich.object_store import iter_tree_contents, tree_lookup_path
 from dulwich.objects import Blob, ObjectID
 from dulwich.objects import Commit as GitCommit
 from dulwich.refs import Ref
@@ -21,6 +22,8 @@ from punie.ports.history import FileVersion
 from punie.ports.repository import WorkTree
 
 UNTRACKED_LIMIT = 2_000
+FEW = 20
+"""For more files than these the whole tree of the commit is read at once."""
 
 
 def read_work_tree(checkout: Checkout, around: tuple[str, ...]) -> WorkTree:
@@ -107,18 +110,49 @@ def committed(checkout: Checkout, path: str, commit: str | None) -> FileVersion:
 
     Raises `ToolFailedError` where git would give its content to a program.
     """
-    name, head = checkout.below_top(path), checkout.head() if commit is None else ObjectID(commit.encode())
+    name, tree = checkout.below_top(path), _tree_of(checkout, commit)
+    entry = None if tree is None else _entry(checkout, tree, name)
+    return FileVersion() if entry is None else _version(checkout, path, name, entry, Conversion(checkout))
+
+
+def all_committed(checkout: Checkout, paths: Sequence[str], commit: str | None) -> dict[str, FileVersion]:
+    """As `committed` for each path, but for those that git would give to a program, which are left out."""
+    tree, conversion, found = _tree_of(checkout, commit), Conversion(checkout), dict[str, FileVersion]()
+    store, entries = checkout.repo.object_store, dict[bytes, tuple[int, ObjectID]]()
+    if tree is not None and len(paths) > FEW:
+        listed = iter_tree_contents(store, tree)
+        entries = {one.path: (one.mode, one.sha) for one in listed if one.path and one.mode and one.sha}
+    for path in paths:
+        with suppress(ToolFailedError):
+            name = checkout.below_top(path)
+            entry = None if tree is None else entries.get(name) if entries else _entry(checkout, tree, name)
+            found[path] = FileVersion() if entry is None else _version(checkout, path, name, entry, conversion)
+    return found
+
+
+def _tree_of(checkout: Checkout, commit: str | None) -> ObjectID | None:
+    """The tree of a commit, the last one for None; None before the first."""
+    head = checkout.head() if commit is None else ObjectID(commit.encode())
     if head is None:
-        return FileVersion()
-    store = checkout.repo.object_store
-    found = store[head]
+        return None
+    found = checkout.repo.object_store[head]
+    return found.tree if isinstance(found, GitCommit) else head
+
+
+def _entry(checkout: Checkout, tree: ObjectID, name: bytes) -> tuple[int, ObjectID] | None:
     try:
-        mode, sha = tree_lookup_path(store.__getitem__, found.tree if isinstance(found, GitCommit) else head, name)
+        return tree_lookup_path(checkout.repo.object_store.__getitem__, tree, name)
     except KeyError:
-        return FileVersion()
-    blob = store[sha]
+        return None
+
+
+def _version(
+    checkout: Checkout, path: str, name: bytes, entry: tuple[int, ObjectID], conversion: Conversion
+) -> FileVersion:
+    mode, sha = entry
+    blob = checkout.repo.object_store[sha]
     if not isinstance(blob, Blob):
         raise ToolFailedError(f"{path} is no file in the commit, so it was not restored.")
     if stat.S_ISLNK(mode):
         return FileVersion(stat.S_IFLNK, blob.data)
-    return FileVersion(mode, Conversion(checkout).checked_out(name, blob.data))
+    return FileVersion(mode, conversion.checked_out(name, blob.data))

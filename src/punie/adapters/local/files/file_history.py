@@ -116,8 +116,11 @@ class LocalFileHistory(FileHistory):
             return await anyio.to_thread.run_sync(self._keep_all, tuple(paths))
 
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
+        await self.record_all([(change, was, left)])
+
+    async def record_all(self, rows: Sequence[tuple[FileChange, FileVersion, FileVersion]]) -> None:
         async with self._alone:
-            await anyio.to_thread.run_sync(self._record, change, was, left)
+            await anyio.to_thread.run_sync(self._record_all, rows)
 
     async def begin(
         self, doing: Doing, known: Mapping[str, Known | None], head: str | None, was: Iterable[FileVersion] = ()
@@ -311,6 +314,10 @@ class LocalFileHistory(FileHistory):
 
     def _key(self, path: str) -> str:
         return look(path, FILE_LIMIT_BYTES).key
+
+    def _record_all(self, rows: Iterable[tuple[FileChange, FileVersion, FileVersion]]) -> None:
+        for change, was, left in rows:
+            self._record(change, was, left)
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:

@@ -99,15 +99,15 @@ class SessionChanges:
         async with self._alone if prepared.composed is None else nullcontext():
             if turn != self._turn:
                 await self._looked(turn, named, context, runs=False)
-            before, written = await self._before(turn, named, prepared.diffs), dict[str, str]()
+            before, done = await self._before(named, prepared.diffs), list[Diff]()
             doing = Doing(turn, tool.name, "tool", _expected(before, prepared.diffs))
             begun = await self.watch.begin(doing, before.values())
             try:
                 yield
-                written = {diff.path: diff.new_text for diff in prepared.diffs}
+                done += prepared.diffs
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._edited(FileChange(turn, "", "", "", "tool", tool.name), before, written)
+                    await self._edited(FileChange(turn, "", "", "", "tool", tool.name), before, done)
                     await self.history.end(begun)
 
     async def _looked(self, turn: str, named: Iterable[str], context: CallContext, *, runs: bool) -> set[str]:
@@ -128,14 +128,12 @@ class SessionChanges:
         """The party that a change not of this call is of: a command of another delegate, where one runs."""
         return "command" if self._running else "person"
 
-    async def _before(self, turn: str, named: Iterable[str], diffs: Iterable[Diff]) -> dict[str, FileVersion]:
+    async def _before(self, named: Iterable[str], diffs: Iterable[Diff]) -> dict[str, FileVersion]:
         """The contents of the files that a call names, and the folders that are not there yet."""
-        before = {path: await self.history.look(path) for path in named}
-        for diff in diffs:
-            before[diff.path] = (await self.history.look(diff.path)).shown_as(diff.old_text)
-        for path, was in tuple(before.items()):
-            await self.watch.met(turn, path, was, self._others)
-            folder, there = path.rpartition("/")[0], was
+        paths = dict.fromkeys([*named, *(diff.path for diff in diffs)])
+        before = {path: await self.history.look(path) for path in paths}
+        for path, found in tuple(before.items()):
+            folder, there = path.rpartition("/")[0], found
             while there.key == ABSENT and folder and folder not in before:
                 there = await self.history.look(folder)
                 if there.key == ABSENT:
@@ -143,9 +141,14 @@ class SessionChanges:
                 folder = folder.rpartition("/")[0]
         return before
 
-    async def _edited(self, change: FileChange, before: Mapping[str, FileVersion], written: Mapping[str, str]) -> None:
-        left = {path: await self._keep(evolve(change, path=path, was=was.key), was, written.get(path))
-                for path, was in before.items()}  # fmt: skip
+    async def _edited(self, change: FileChange, before: Mapping[str, FileVersion], done: Iterable[Diff]) -> None:
+        """Record what a tool changed. A text that a client shows is what the file held only if the call succeeded."""
+        texts, left = {diff.path: (diff.old_text, diff.new_text) for diff in done}, dict[str, str]()
+        for path, disk in before.items():
+            old, new = texts.get(path, (None, None))
+            was = disk if path not in texts else disk.shown_as(old)
+            await self.watch.met(change.turn, path, was, self._others)
+            left[path] = await self._keep(evolve(change, path=path, was=was.key), was, new)
         await self.watch.note(left)
 
     async def _ran(self, change: FileChange, also: Iterable[str], context: CallContext) -> None:

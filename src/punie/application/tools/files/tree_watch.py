@@ -28,6 +28,9 @@ from punie.ports.repository import Repository, WorkTree
 COMMITTED_LIMIT_S = 3.0
 """The time a scan for contents that git has; a change whose former content is not read by then is not taken back."""
 
+CHUNK = 500
+"""Files that are read from git at once."""
+
 
 @define(eq=False)
 class TreeWatch:
@@ -73,15 +76,15 @@ class TreeWatch:
             adopted |= {path for path in differs if path not in self._stamps}
             differs = [path for path in differs if there.get(path) != self._stamps.get(path)]
         self._beside, changed = beside, dict[str, tuple[str, str]]()
-        kept = await self.history.keep(differs)
-        until_s = anyio.current_time() + COMMITTED_LIMIT_S
+        kept, former = await self.history.keep(differs), await self._committed(differs)
+        rows = list[tuple[FileChange, FileVersion, FileVersion]]()
         for path in differs:
-            left = kept[path][1] if path in kept else ABSENT
-            was = await self._was(path, in_time=anyio.current_time() < until_s)
+            left, was = kept[path][1] if path in kept else ABSENT, self._was(path, former)
             key = self._keys.get(path, was.key)
             if key != left and path not in adopted:
-                await self.history.record(evolve(change, path=path, was=key, left=left), was, FileVersion())
+                rows.append((evolve(change, path=path, was=key, left=left), was, FileVersion()))
                 changed[path] = (key, left)
+        await self.history.record_all(rows)
         self._forget(differs)
         self._take(kept)
         return changed
@@ -158,16 +161,23 @@ class TreeWatch:
         self.partly = self.partly or not scan.complete
         return {**scan.beside, **scan.stamps}, frozenset(scan.beside)
 
-    async def _was(self, path: str, *, in_time: bool) -> FileVersion:
+    async def _committed(self, paths: Iterable[str]) -> Mapping[str, FileVersion]:
+        """The contents that git alone has of those paths, as far as there is time."""
+        clean = [path for path in paths if path in self._clean and path not in self._keys]
+        found = dict[str, FileVersion]()
+        with anyio.move_on_after(COMMITTED_LIMIT_S), suppress(ToldToModel):
+            for first in range(0, len(clean), CHUNK):
+                found.update(await self.repository.all_committed(clean[first : first + CHUNK], self._head))
+        return found
+
+    def _was(self, path: str, former: Mapping[str, FileVersion]) -> FileVersion:
         """The path at the last look, with its content where that is in git alone."""
-        stamp = self._stamps.get(path)
+        stamp, was = self._stamps.get(path), former.get(path)
         if stamp is None or stamp[0] == FOLDER_MODE:
             return FileVersion(0 if stamp is None else FOLDER_MODE)
-        if path not in self._keys and path in self._clean and in_time:
-            with suppress(ToldToModel):
-                was = await self.repository.committed(path, self._head)
-                return was if was.data is None or was.mode & KIND != REGULAR else evolve(was, mode=stamp[0])
-        return FileVersion(REGULAR)
+        if was is None:
+            return FileVersion(REGULAR)
+        return was if was.data is None or was.mode & KIND != REGULAR else evolve(was, mode=stamp[0])
 
     async def _keep(self, paths: Iterable[str]) -> None:
         self._take(await self.history.keep(paths))
