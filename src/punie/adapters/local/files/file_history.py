@@ -120,7 +120,7 @@ class LocalFileHistory(FileHistory):
 
     async def record_all(self, rows: Sequence[tuple[FileChange, FileVersion, FileVersion]]) -> None:
         async with self._alone:
-            await anyio.to_thread.run_sync(self._record_all, rows)
+            await anyio.to_thread.run_sync(lambda: [self._record(*row) for row in rows])
 
     async def begin(
         self, doing: Doing, known: Mapping[str, Known | None], head: str | None, was: Iterable[FileVersion] = ()
@@ -314,10 +314,6 @@ class LocalFileHistory(FileHistory):
 
     def _key(self, path: str) -> str:
         return look(path, FILE_LIMIT_BYTES).key
-
-    def _record_all(self, rows: Iterable[tuple[FileChange, FileVersion, FileVersion]]) -> None:
-        for change, was, left in rows:
-            self._record(change, was, left)
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         if self._changes is None:
