@@ -20,6 +20,7 @@ def main() -> int:
     """Run; 0 where nothing was found."""
     options = argparse.ArgumentParser(prog="python -m tests.rewinds")
     options.add_argument("--sessions", type=int, default=int(os.environ.get("PUNIE_TEST_REWINDS", "300")))
+    options.add_argument("--kills", type=int, default=int(os.environ.get("PUNIE_TEST_REWIND_KILLS", "200")))
     options.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     given = options.parse_args()
     sys.stdout.write(f"rewinds: seed {given.seed}\n")
@@ -28,7 +29,9 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="punie-rewinds-") as name,
         ForkServer().patched(0 if is_possible() else 1 << 30),
     ):
-        found = RewindRun(Path(name).resolve(), given.seed, dict(os.environ)).rewind(given.sessions)
+        run = RewindRun(Path(name).resolve(), given.seed, dict(os.environ))
+        run.kill(given.kills)
+        found = run.rewind(given.sessions)
         for fault in found.faults:
             sys.stdout.write(f"FAULT {fault}\n")
     sys.stdout.write(f"{found.line()}; {time.monotonic() - begin_s:.0f} s\n")

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ from tests.rewinds import plays
 from tests.rewinds.model import Entry, Step, Tree, difference, expected, tree_of
 
 TURNS = 5
+KILLS_A_SESSION = 10
+ROOT = Path(__file__).parents[2]
 TURN_LIMIT_S = 60.0
 
 
@@ -63,7 +66,7 @@ class Rewound:
         """The project."""
         return self.folder / "project"
 
-    def work(self) -> None:
+    def work(self, *, killed: float = 0.3) -> None:
         """Lives of the session's process, each with some turns; most end with a kill."""
         plays.project(self.top, self.words)
         (self.folder / "home").mkdir()
@@ -71,10 +74,10 @@ class Rewound:
         self._script = [plays.turn(self.words) for _ in range(TURNS)]
         model = plays.script(self.folder / "script.json", self._script)
         while self.turns < TURNS and (self.turns == 0 or self.words.chance.random() < 0.8):
-            self._live(model)
+            self._live(model, killed)
             self._person()
 
-    def _live(self, model: str) -> None:
+    def _live(self, model: str, killed: float) -> None:
         chance = self.words.chance
         victim = _Local(punie(model), {**self.environment, "HOME": str(self.folder / "home")}, self.top, serves=False)
         victim.asked = self._asked
@@ -88,7 +91,7 @@ class Rewound:
             for _ in range(chance.randint(1, 3)):
                 if self.turns < TURNS and not victim.over:
                     self._person()
-                    self._turn(victim, kill=chance.random() < 0.3)
+                    self._turn(victim, kill=chance.random() < killed)
             if not victim.over:
                 victim.leave()
         finally:
@@ -139,17 +142,19 @@ class Rewound:
 
     # ------------------------------------------------------------ taking back
 
-    def undo(self, *words: str, kill_at: int | None = None) -> Any:
-        """Run `punie undo`; gives its answer, None where it was killed."""
-        command = [sys.executable, "-m", "punie", "undo", "--json", "--cwd", str(self.top), *words, str(self.session)]
-        environ = {**self.environment, "HOME": str(self.folder / "home")}
-        if kill_at is not None:
-            environ["REWINDS_KILL_AT"] = str(kill_at)
-        done = subprocess.run(
+    def _run(self, *words: str, kill_at: int | None = None) -> subprocess.CompletedProcess[str]:
+        module = "punie" if kill_at is None else "tests.rewinds.killer"
+        command = [sys.executable, "-m", module, "undo", "--json", "--cwd", str(self.top), *words, str(self.session)]
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
+        environ = {**self.environment, "HOME": str(self.folder / "home"), "PYTHONPATH": path}
+        environ |= {"REWINDS_KILL_AT": str(kill_at or 0), "PYTHONDONTWRITEBYTECODE": "1"}
+        return subprocess.run(
             command, check=False, capture_output=True, text=True, timeout=120, env=environ, cwd=self.top
         )
-        if done.returncode < 0:
-            return None
+
+    def undo(self, *words: str) -> Any:
+        """Run `punie undo`; gives its answer."""
+        done = self._run(*words)
         if done.returncode not in {0, 1} or not done.stdout:
             raise AgentFault(f"{words}: exit code {done.returncode}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)
@@ -174,6 +179,34 @@ class Rewound:
             self.fault(f"back to turn {turn} of {self.turns}: {fault}; kept: {plan['kept']}")
         elif lost := [path for path in before if before[path] != now.get(path) and not self._kept(before[path])]:
             self.fault(f"the contents of {lost} are lost")
+
+    def kill_rewinds(self, turn: int, kills: int) -> None:
+        """Kill so many rewinds to before that turn, each at another change of a file; what follows is before or after.
+
+        The next process that opens the session completes what was begun.
+        """
+        aside, words = self.folder.with_name(f"{self.folder.name}-kept"), ("--yes", "--turn", str(turn))
+        shutil.copytree(self.folder, aside, symlinks=True)
+        before = (tree_of(self.top), self._said())
+        counted = self._run(*words, kill_at=0)
+        if counted.returncode not in {0, 1}:
+            raise AgentFault(f"undo: {counted.stderr}")
+        after = (tree_of(self.top), self._said())
+        total, chance = int(counted.stderr.split()[-1]), self.words.chance
+        for at in (1 + int(total * max(chance.random(), chance.random())) for _ in range(kills)):  # mostly late ones
+            shutil.rmtree(self.folder)
+            shutil.copytree(aside, self.folder, symlinks=True)
+            if self._run(*words, kill_at=at).returncode != -9:
+                self.fault(f"kill {at} of a rewind to turn {turn}: it was not killed")
+                continue
+            self.found.kills += 1
+            self._run("--turn", "1", "--files")  # it opens the session, and asks nobody
+            now = (tree_of(self.top), self._said())
+            self.found.before += now == before
+            if now not in (before, after):
+                parts = [("before" if one == was else "after" if one == then else "neither")
+                         for one, was, then in zip(now, before, after, strict=True)]  # fmt: skip
+                self.fault(f"kill {at} of a rewind to turn {turn}: files {parts[0]}, conversation {parts[1]}")
 
     def _said(self) -> list[Any]:
         """The conversation, as its readers have it."""
@@ -242,14 +275,25 @@ class RewindRun:
             self._one(f"{self.seed}-{number}")
         return self.found
 
-    def _one(self, name: str) -> None:
+    def kill(self, kills: int) -> Found:
+        """So many kills of rewinds, in sessions that no kill broke off."""
+        number = 0
+        while self.found.kills < kills and not self.found.faults:
+            self._one(f"{self.seed}-kill-{number}", min(KILLS_A_SESSION, kills - self.found.kills))
+            number += 1
+        return self.found
+
+    def _one(self, name: str, kills: int = 0) -> None:
         words = plays.Words(random.Random(name))  # noqa: S311 - no secret
         folder = self.folder / name
         folder.mkdir()
         one = Rewound(folder, words, {**self.environment, "PUNIE_HOME": str(folder / "punie")}, self.found)
         self.found.sessions += 1
         try:
-            one.work()
-            one.judge(words.chance.randint(1, one.turns))
+            one.work(killed=0.0 if kills else 0.3)
+            if kills:
+                one.kill_rewinds(words.chance.randint(1, one.turns), kills)
+            else:
+                one.judge(words.chance.randint(1, one.turns))
         except (AgentFault, subprocess.TimeoutExpired) as fault:
             one.fault(str(fault))
