@@ -97,6 +97,10 @@ crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightl
 	@$(PY) -m tests.crashes $(ARGS)
 	@PUNIE_TEST_KILLS=25 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py tests/integration/test_session_database.py
 
+.PHONY: rewinds
+rewinds: $(READY) ## random sessions taken back to random turns, and kill -9 within that; for a nightly job
+	@$(PY) -m tests.rewinds $(ARGS)
+
 .PHONY: executed
 executed: $(READY) schema servers ## the end-to-end tests with an executed interpreter for each process; for a nightly job
 	@PUNIE_TEST_PROCESSES=executed $(PY) -m pytest -n $(JOBS) --dist worksteal tests/e2e $(ARGS)
