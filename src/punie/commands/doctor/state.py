@@ -154,7 +154,11 @@ async def budgets(case: Case) -> Sequence[Check]:
     return [Check("budgets", "; ".join(map(str, known)))] if known else []
 
 
-_WHILE_BUSY = {WhileBusy.REFUSE: "is refused", WhileBusy.QUEUE: "waits for its end", WhileBusy.STEER: "joins it"}
+_WHILE_BUSY = {
+    WhileBusy.REFUSE: "is refused (waits in ACP v2)",
+    WhileBusy.QUEUE: "waits for its end",
+    WhileBusy.STEER: "joins it",
+}
 
 
 def turns(case: Case) -> Sequence[Check]:
@@ -164,7 +168,7 @@ def turns(case: Case) -> Sequence[Check]:
     settings = case.traced.settings
     delegates = "offered" if settings[DELEGATES] else "off"
     busy = _WHILE_BUSY[settings[WHILE_BUSY]]
-    said = f"a prompt of ACP v1 in mid-turn {busy} (prompts.while_busy); delegates are {delegates} (tools.delegates)"
+    said = f"a prompt in mid-turn {busy} (prompts.while_busy); delegates are {delegates} (tools.delegates)"
     return [Check("turns", said)]
 
 
