@@ -109,6 +109,13 @@ def test_a_matcher_is_whole_names_or_a_pattern(matcher: str, found: str | None):
     assert Hook(STOP, matcher, "true").matched(("",)) == "", "other events have nothing to match"
 
 
+def test_no_pattern_is_tried_on_a_very_long_name_and_its_hook_runs():
+    longest = "m" * 200
+    assert Hook(PRE, "(.*x){9}", "true").matched((longest * 1000, "run_command")) == longest * 1000
+    assert Hook(PRE, "^x+$", "true").matched((longest,)) is None
+    assert Hook(PRE, "Bash", "true").matched((longest * 1000,)) is None, "names are compared as they are"
+
+
 # ---------------------------------------------------------------- names
 
 

@@ -14,6 +14,8 @@ from punie.domain.values.json_value import array_in, json_type, object_in
 TIMEOUT_S = 60.0
 LONGEST_TIMEOUT_S = 600.0
 MOST_HOOKS = 200
+LONGEST_NAME = 200
+"""Characters of a tool's name that a pattern is tried on: a server chooses its tools' names."""
 
 
 class HookEvent(StrEnum):
@@ -51,14 +53,15 @@ class Hook:
     def matched(self, names: Sequence[str]) -> str | None:
         """The first of the names that the matcher is about; None where there is none.
 
-        A matcher of plain names is a list of whole names; any other is a pattern that is searched for.
+        A matcher of plain names is a list of whole names; any other is a pattern that is searched for. Every pattern is
+        about a longer name than `LONGEST_NAME`: the hook runs, and sees the call.
         """
         if self.event not in _MATCHED or self.matcher in {"", "*"}:
             return names[0]
         if _NAMES.fullmatch(self.matcher):
             wanted = {name.strip() for name in re.split("[|,]", self.matcher)}
             return next((name for name in names if name in wanted), None)
-        return next((name for name in names if re.search(self.matcher, name)), None)
+        return next((name for name in names if len(name) > LONGEST_NAME or re.search(self.matcher, name)), None)
 
 
 @frozen
