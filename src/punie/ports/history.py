@@ -85,7 +85,8 @@ class FileChange:
 
     `by` says whose change it is: that of a tool that named the file, that of a command which did not, or that of a
     person which the session saw. `tool` is the name of the tool that the call asked for; empty where that is not known.
-    A change is not `sure` where the process was killed meanwhile, so that it may be somebody else's.
+    A change is not `sure` where the process was killed meanwhile, so that it may be somebody else's. `call` is the id
+    of the call, where receipts of commits are made.
     """
 
     turn: str
@@ -95,6 +96,7 @@ class FileChange:
     by: ChangedBy = "tool"
     tool: str = ""
     sure: bool = True
+    call: str = ""
 
 
 Known: TypeAlias = tuple[Stamp, str | None, bool, bool]

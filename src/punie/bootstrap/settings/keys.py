@@ -286,6 +286,10 @@ SESSION_STORE = Key(
     "`postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
+RECEIPTS = Key(
+    "receipts.commits", YES, False, "whether commits of `git_add_commit` carry receipts: trailers and a git note",
+    NEVER, page="changes.md#receipts",
+)
 UNKNOWN_PRICE = Key(
     "budget.unknown_price", Kind("a number, 0 or more", parse_amount), Budget().unknown_price,
     "US dollars that a million tokens count as in the budgets of cost, where a model's price is not known",

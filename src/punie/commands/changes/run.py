@@ -37,7 +37,7 @@ from punie.mechanics.git_patch import file_patch
 from punie.ports.history import FileChange
 from punie.ports.sessions import SessionStore
 
-ACCEPT = "accept"
+ACCEPT, VERIFY = "accept", "verify"
 
 
 @define
@@ -136,6 +136,10 @@ async def _changes(store: SessionStore, given: str | None, turn: int | None, cwd
 
 def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str | None, **flags: Any) -> int:
     """Print the changes of a session, or accept or reject them; returns the exit code."""
+    if given == VERIFY:
+        from punie.commands.changes.verify import run_verify
+
+        return run_verify(flags["paths"], cwd, as_json=flags["as_json"])
     action, paths = given if given in {ACCEPT, REJECT} else None, flags["paths"]
     if flags["patch"] and flags["as_json"]:
         return wrong("--patch and --json exclude each other.")

@@ -324,7 +324,7 @@ class LocalFileHistory(FileHistory):
             for version in (was, left):
                 if version.data is not None:
                     self._keep(version.key.partition(" ")[2], version.data)
-            kept = asdict(change, filter=lambda one, value: one.name != "sure" or not value)
+            kept = asdict(change, filter=lambda one, value: one.name not in {"sure", "call"} or value != one.default)
             self._keep(JOURNAL, json.dumps(kept).encode() + b"\n")
 
     def _make(self) -> None:

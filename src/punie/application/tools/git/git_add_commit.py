@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+import anyio
 from attrs import asdict, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
+from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.git.git_log import commit_line
 from punie.application.tools.session_tool import CallContext, PreparedCall
 from punie.domain.errors import ToolFailedError
@@ -26,8 +28,9 @@ class GitAddCommit(BuiltInTool):
     """Stages and commits, once that is permitted."""
 
     repository: Repository
+    changes: SessionChanges | None = None
     SERVING = Serving.BY_MACHINE
-    NEEDS = (Repository,)
+    NEEDS = (Repository, SessionChanges)
     TITLE = "Committing: {message}"
     DESCRIPTOR = ToolDescriptor(
         "git_add_commit",
@@ -43,7 +46,9 @@ class GitAddCommit(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        message = text_argument(arguments, "message").strip()
+        receipts = None if self.changes is None else self.changes.receipts
+        given = text_argument(arguments, "message").strip()
+        message = given if receipts is None else receipts.signed(given)
         if not message:
             raise ToolFailedError("message is empty. Say in a sentence what the commit does.")
         named = words_argument(arguments, "paths") or ()
@@ -51,9 +56,13 @@ class GitAddCommit(BuiltInTool):
 
         async def effect(_progress: CallProgress) -> ToolResult:
             commit = await self.repository.add_and_commit(message, paths)
-            return ToolResult.success(f"Committed {commit_line(commit)}", structured=asdict(commit))
+            said = f"Committed {commit_line(commit)}"
+            if receipts is not None:
+                with anyio.CancelScope(shield=True):
+                    said += await receipts.keep(commit.id, context.call_id)
+            return ToolResult.success(said, structured=asdict(commit))
 
-        return PreparedCall(effect)
+        return PreparedCall(effect, about="" if receipts is None else f"The whole message:\n{message}")
 
 
 def _as_named(path: str, where: Location, cwd: str) -> str:

@@ -1,0 +1,58 @@
+"""`punie changes verify`: holds the receipts of a commit against the audit trail of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from punie.adapters.git.repository import DulwichRepository
+from punie.adapters.keys.os_keyring import READ_LIMIT_S, OsKeyring
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.audit_key import SealKey
+from punie.adapters.storage.state_file import StateFile
+from punie.application.sessions.changed_files import shown_name
+from punie.application.tools.files.proving import Proof, prove
+from punie.bootstrap.settings.files import database_file
+from punie.commands.running import Exit, command_environ, directory_of, person_is_here, start_logging, told, wrong
+from punie.domain.errors import ToldToModel
+from punie.domain.values.display import display_exact
+
+MOST_ROWS = 1_000_000
+
+
+def run_verify(names: Sequence[str], cwd: str, *, as_json: bool) -> int:
+    """Print what is proven of a commit's files; returns the exit code: 1 where anything is refuted."""
+    if len(names) > 1:
+        return wrong("`punie changes verify` takes one commit.")
+    directory_of(cwd)
+    environ = command_environ()
+    state = StateFile(database_file(environ), start_logging(environ, None))
+
+    async def run() -> Proof:
+        made = await DulwichRepository(cwd, (cwd,)).commit_files(*(names or ("HEAD",)))
+        vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
+        audit = SqliteAuditTrail(state, SealKey(state.path, vault))
+        report = await audit.verify()
+        return prove(made, await audit.latest(MOST_ROWS), report.fault)
+
+    try:
+        proof = anyio.run(run)
+    except ToldToModel as error:
+        return wrong(display_exact(str(error)), Exit.FAILED)
+    value = {
+        "commit": proof.commit, "session": proof.session, "model": proof.model, "said": proof.said,
+        "files": [{"path": file.path, "standing": file.standing, "why": file.why} for file in proof.files],
+    }  # fmt: skip
+    return told(value, proof_text(proof), as_json=as_json, exit_code=Exit.FAILED if proof.refuted else Exit.DONE)
+
+
+def proof_text(proof: Proof) -> str:
+    """The commit, and its files with the standing of each, safe to show."""
+    lines = [f"commit {proof.commit}"]
+    lines += [f"session {shown_name(proof.session)}, model {shown_name(proof.model)}"] if proof.model else []
+    lines += [shown_name(proof.said)] if proof.said else []
+    for file in proof.files:
+        why = f" ({shown_name(file.why)})" if file.why and file.why != proof.said else ""
+        lines.append(f"  {shown_name(file.path) or '(no files)'}: {file.standing}{why}")
+    return "\n".join(lines) + "\n"
