@@ -78,6 +78,7 @@ def test_a_file_is_read_with_and_without_the_outer_object():
         ({"hooks": {"Stop": [{"hooks": [{"type": "prompt"}]}]}}, "of the type prompt is not used"),
         ({"hooks": {"Stop": [{"hooks": [one(command=" ")]}]}}, "has no command"),
         ({"hooks": {"Stop": [{"hooks": [3]}]}}, "has no command"),
+        ({"hooks": {"Stop": [{"hooks": [one(command="${CLAUDE_PLUGIN_ROOT}/x")]}]}}, "a plugin of another agent"),
         ({"hooks": {"Stop": [{"hooks": [one(timeout=True)]}]}}, "no number of seconds"),
         ({"hooks": {"Stop": [{"hooks": [one(timeout="5")]}]}}, "no number of seconds"),
         ({"hooks": {"Stop": [{"hooks": [{**one(), "if": "Bash(rm)"}]}]}}, "since if is not supported"),

@@ -36,6 +36,9 @@ _MATCHED = frozenset({
 })  # fmt: skip
 """Events of which a matcher chooses some."""
 
+PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
+"""The variable that only plugins of that agent have; without it a line would run something else."""
+
 _NAMES = re.compile(r"[A-Za-z0-9_ ,|-]*")
 _KNOWN_KEYS = frozenset({"type", "command", "timeout", "statusMessage", "shell", "once", "async"})
 
@@ -132,6 +135,8 @@ def _unusable(given: Mapping[str, object]) -> str:
         return f"of the type {one_line(str(kind), 30)} is not used: only commands are run"
     if not isinstance(command, str) or not command.strip() or "\0" in command:
         return "has no command"
+    if PLUGIN_ROOT in command:
+        return f"is not used, since it belongs to a plugin of another agent ({PLUGIN_ROOT}): {one_line(command, 60)}"
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         return f"has a timeout that is no number of seconds: {one_line(command, 60)}"
     unknown = sorted(set(given) - _KNOWN_KEYS)
