@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,12 @@ from tools import reference
 
 
 def test_they_are_up_to_date():
-    assert reference.stale() == [], "run: python -m tools.reference --write"
+    # In a process of its own: the reader of stored events resolves the types that the pages name.
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.reference"], check=False, capture_output=True, text=True, timeout=120,
+        cwd=reference.ROOT,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_page_that_was_changed_by_hand_is_noticed(tmp_path: Path):
