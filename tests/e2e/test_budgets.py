@@ -61,9 +61,13 @@ def runs(tmp_path: Path, project: Path) -> Iterator[Runs]:
         yield Runs(tmp_path / "home", project, stub)
 
 
-async def test_a_person_is_asked_for_more_and_a_stop_keeps_everything(spawn: Spawn, project: Path, read: Reply):
+@pytest.mark.parametrize("version", [1, 2], ids=["v1", "v2"])
+async def test_a_person_is_asked_for_more_and_a_stop_keeps_everything(
+    spawn: Spawn, project: Path, read: Reply, version: int
+):
     with StubOpenAI([read, read, read, read, Reply(text=["on I go"]), read, read, read, Reply(text=["end"])]) as stub:
-        async with spawn(model=MODEL, env={**stub.environment(), **limits(turn_requests=2)}) as ide:
+        options: dict[str, Any] = {"env": {**stub.environment(), **limits(turn_requests=2)}, "version": version}
+        async with spawn(model=MODEL, **options) as ide:
             session = await ide.open(project)
             ide.person.will(choose("allow_once", "budget_more"), choose("reject_once", "budget_stop"))
             turn = await ide.prompt(session, "read it", timeout_s=SLOW_START_S)
@@ -71,7 +75,7 @@ async def test_a_person_is_asked_for_more_and_a_stop_keeps_everything(spawn: Spa
             assert "This turn has used 4 of 4 requests to the model (budget.turn_requests)" in turn.text
             assert "Send another prompt to go on" in turn.text
             assert len(stub.requests) == 4
-            asked = [question["toolCall"]["title"] for question in ide.person.questions]
+            asked = [question.get("toolCall", question)["title"] for question in ide.person.questions]
             assert asked == ["Go on beyond the budget?"] * 2
             assert (await ide.prompt(session, "go on")).text == "on I go"
             results = [one for one in stub.requests[4].messages if one["role"] == "tool"]
