@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor
 
 from attrs import define, field, frozen
 
@@ -85,7 +86,7 @@ class _Trail:
             return UNKNOWN, "the audit of that session is not on this machine"
         if (sealed(made.id), hashlib.sha256(note).hexdigest()) in self.seals:
             return None
-        if self.begins is not None and self.begins > made.at:
+        if self.begins is not None and floor(self.begins) > made.at:  # git has whole seconds
             return UNKNOWN, "the audit trail of this machine begins later"
         return REFUTED, "the session sealed no such note on this commit"
 
