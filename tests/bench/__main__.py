@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from attrs import evolve
+
 from tests.bench.boxes import boxes
 from tests.bench.client import Broken
 from tests.bench.corridor import new_session, script_engine
@@ -18,6 +20,7 @@ from tests.bench.decisions import decisions
 from tests.bench.desk import tool_desk
 from tests.bench.disclosure import disclosure
 from tests.bench.figures import WIDTH, Row, table
+from tests.bench.growth import growth
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
 from tests.bench.model_loop import pydantic_ai
 from tests.bench.page import write_page
@@ -38,6 +41,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "disclosure": disclosure,
     "servers": servers,
     "model": pydantic_ai,
+    "growth": growth,
     "memory": session_memory,
     "concurrent": concurrent_prompts,
     "large": large_pieces,
@@ -59,6 +63,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--only", action="append", choices=list(MEASUREMENTS), help="this measurement (repeatable)")
     parser.add_argument("--product", help="the command to measure instead of this tree's `python -m punie`")
+    parser.add_argument("--before", help="such a command of another version: its rows beside, in the same run")
     parser.add_argument(
         "--agent",
         action="append",
@@ -68,8 +73,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--page", action="store_true", help="write docs/bench.md with its plots, and README's figures")
     options = parser.parse_args(argv)
-    if options.page and (options.only or options.quick or options.product or options.cpu):
-        parser.error("--page needs the whole of it: without --only, --quick, --cpu and --product")
+    if options.page and any((options.only, options.quick, options.product, options.before, options.cpu)):
+        parser.error("--page needs the whole of it: without --only, --quick, --cpu, --product and --before")
     try:
         options.agents = found(options.agent)
     except ValueError as error:
@@ -79,13 +84,15 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _measure(world: World, names: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
+def _measure(world: World, names: Sequence[str], before: Sequence[str]) -> tuple[list[Row], dict[str, str]]:
     rows: list[Row] = []
+    earlier = evolve(world, product=before)
     broken: dict[str, str] = {}
     for name in names:
         begin_s = time.monotonic()
         try:
-            rows += MEASUREMENTS[name](world)
+            was = [evolve(row, group=f"{row.group}, before") for row in MEASUREMENTS[name](earlier)] if before else []
+            rows += [*was, *MEASUREMENTS[name](world)]
         except Broken as error:
             broken[name] = str(error)
         sys.stderr.write(f"{name}: {time.monotonic() - begin_s:.0f} s\n")
@@ -98,7 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     product = shlex.split(options.product) if options.product else None
     begin_s = time.monotonic()
     with the_world(product, quick=options.quick, processor_time=options.cpu, agents=options.agents) as world:
-        rows, broken = _measure(world, options.only or list(MEASUREMENTS))
+        before = shlex.split(options.before or "")
+        rows, broken = _measure(world, options.only or list(MEASUREMENTS), before)
     clock = "processor time" if options.cpu else "wall clock"
     machine = f"{clock}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     document = {

@@ -61,8 +61,8 @@ def new_session(world: World) -> list[Row]:
 def _turn(world: World, kind: str) -> list[Json]:
     if kind == "chunks":
         return [{"text": piece} for piece in CHUNKS]
-    call = {"call": {"name": "read_file", "arguments": {"path": world.file_path}}}
-    return [call] * int(kind) + [{"text": "done"}]
+    reads = [{"name": "read_file", "arguments": {"path": world.read_path(number)}} for number in range(int(kind))]
+    return [*({"call": call} for call in reads), {"text": "done"}]
 
 
 def _prompt_of(world: World, kind: str) -> str:

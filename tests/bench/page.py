@@ -24,6 +24,9 @@ _START, _SESSION, _MEMORY = "spawn to initialize answered", "spawn to a session"
 _FIRST, _NAMES = "spawn to the end of the first prompt", "tokens of a tool of sixty, names"
 
 _MADE = "<!-- Made from docs/bench.json by `python -m tests.bench.page`; measure with `make bench ARGS=--page`. -->"
+_FOR_USERS = """\
+These figures are what you notice while you work; the bars compare agents on the same machine in the same run.
+Everything else on this page is for those who work on Punie."""
 _ABOUT = """\
 Measured on {measured} with `make bench ARGS=--page` ({machine}, two cores). Medians; samples of Punie and of
 what stands beside it alternate in one run, so that the ratio holds on other machines and the milliseconds do not.
@@ -70,13 +73,16 @@ def _page(document: Document, plots: Sequence[str]) -> str:
     parts = [
         "# Speed, memory, tokens",
         _MADE,
-        _ABOUT.format(**document),
+        _FOR_USERS,
+        "\n".join(_noticed(document["rows"])),
         *(f"![{name.removesuffix('.svg')}](plots/{name})" for name in plots),
+        "## For contributors",
+        _ABOUT.format(**document),
     ]
     groups = list(dict.fromkeys(row["group"] for row in document["rows"]))
     for group in groups:
         parts += [
-            f"## {group[:1].upper()}{group[1:]}",
+            f"### {group[:1].upper()}{group[1:]}",
             _table([row for row in document["rows"] if row["group"] == group]),
         ]
     if not any(group.startswith("beside ") for group in groups):
@@ -84,6 +90,33 @@ def _page(document: Document, plots: Sequence[str]) -> str:
     else:
         parts.append(_ABOUT_OTHERS)
     return "\n\n".join(parts) + "\n"
+
+
+_NOTICED = (
+    (_START, "Punie answers the IDE's first question {value} after it was started{beside}."),
+    (_SESSION, "A session is open {value} after the start{beside}."),
+    (_MEMORY, "An idle session takes {value} of memory{beside}."),
+    ("prompt without tools", "A prompt takes {value} of the machine's time, the model's answer not counted{beside}."),
+    ("CPU a request at 1,000 messages", "A request of a session of 1,000 messages takes {value} of work{beside}."),
+    ("session/load of 100000 events: first update", "A session of 100,000 events begins to show after {value}."),
+    ("an everyday line, 99th percentile", "A command line is judged within {value}."),
+    ("tokens of a tool of sixty, names", "An IDE with sixty tools adds {sixty} tokens to a request."),
+)
+"""Rows that users notice, each with its sentence; beside other agents as in the plots, else of the last group."""
+
+
+def _noticed(rows: Sequence[Row]) -> Iterator[str]:
+    """The sentences of the rows that there are."""
+    for title, sentence in _NOTICED:
+        found = [row for row in rows if row["title"] == title and row["value"] is not None]
+        if not found:
+            continue
+        agents = [row for row in found if row["group"].startswith("beside ")]
+        group, own = agents or found[-1:], found[0] if agents else found[-1]
+        others = [f"{row['floor_name']} {_said(row['floor'], row['unit'])}" for row in group if row["floor"]]
+        value = _said(own["value"], own["unit"])
+        beside = f" ({', '.join(others)})" if others else ""
+        yield f"- {sentence.format(value=value, beside=beside, sixty=round(60 * found[-1]['result']))}"
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -107,12 +107,14 @@ def _load(world: World, session: str, events: int) -> tuple[float, float]:
 def _cost_of_keeping(world: World) -> list[Row]:
     """The same prompt in a session that is kept and in one that is not, in turn."""
     rows: list[Row] = []
-    for name, call in (
-        ("reads", {"name": "read_file", "arguments": {"path": world.file_path}}),
-        ("commands", {"name": "run_command", "arguments": {"command": "ls"}}),
+    paths = [world.read_path(number) for number in range(_CALLS)]
+    for name, tool, arguments in (
+        ("reads", "read_file", [{"path": path} for path in paths]),
+        ("commands", "run_command", [{"command": f"ls {path}"} for path in paths]),
     ):
         repeats = world.repeats(15, 3) + 1
-        script = world.script([[*[{"call": call}] * _CALLS, {"text": "done"}]] * repeats)
+        calls = [{"call": {"name": tool, "arguments": given}} for given in arguments]
+        script = world.script([[*calls, {"text": "done"}]] * repeats)
         with world.punie(script) as kept, _not_keeping(world, script) as bare:
             times: list[list[float]] = [[], []]
             sessions = [_begun(client) for client in (kept, bare)]

@@ -59,11 +59,6 @@ class World:
         """The directory that sessions work in."""
         return self.directory / "project"
 
-    @property
-    def file_path(self) -> str:
-        """The file that tool calls read; the client serves it."""
-        return str(self.project / "file.txt")
-
     def punie(
         self, model: str = CHAT_MODEL, *, stub_url: str | None = None, state: str = "punie", **client: Any
     ) -> RawClient:
@@ -81,7 +76,8 @@ class World:
         return self._client(argv, {**self.environment(), **keys}, **client)
 
     def _client(self, argv: Sequence[str], environment: Mapping[str, str], **client: Any) -> RawClient:
-        return RawClient(argv, environment, cwd=self.project, processor_time=self.processor_time, **client)
+        client.setdefault("processor_time", self.processor_time)
+        return RawClient(argv, environment, cwd=self.project, **client)
 
     def script(self, turns: Sequence[Sequence[Json]]) -> str:
         """A script file for the product's `script` engine; returns the model name."""
@@ -91,7 +87,11 @@ class World:
 
     def command(self, **keys: Any) -> str:
         """A prompt that tells the stub model what to do; see `tests.stub_model.command`."""
-        return json.dumps({**keys, "name": "read_file", "arguments": {"path": self.file_path}})
+        return json.dumps({**keys, "name": "read_file", "arguments": {"path": self.read_path("{n}")}})
+
+    def read_path(self, number: object) -> str:
+        """The file of a call, which the client serves: the same call again and again is stopped."""
+        return str(self.project / f"file-{number}.txt")
 
 
 def _package_root() -> Path:
@@ -112,7 +112,8 @@ def the_world(
         directory = Path(name).resolve()
         for child in ("home", "punie", "project"):
             (directory / child).mkdir()
-        (directory / "project" / "file.txt").write_text("x" * 1000, "ascii")
+        for number in range(20):
+            (directory / "project" / f"file-{number}.txt").write_text("x" * 1000, "ascii")
         command = [sys.executable, "-m", "tests.stub_openai"]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as stub:

@@ -1,8 +1,9 @@
 """Floor: a bare Pydantic AI loop on the same model endpoint: no ACP, no tool desk, no permission, no session.
 
-Reads requests `{"id": N, "params": {"prompt": ..., "history": bool, "at_once": N}}`, a line each, and answers
-`{"text": ...}` when the run has ended and all its events were consumed. `history` keeps the messages of the run before;
-`at_once` makes that many runs of the same prompt at the same time. The only tool, read_file, returns a constant.
+Reads requests `{"id": N, "params": {"prompt": ..., "history": bool, "have": N, "at_once": N}}`, a line each, and
+answers `{"text": ...}` when the run has ended and all its events were consumed. `history` keeps the messages of the run
+before, `have` goes on from so many messages of a conversation with calls; `at_once` makes that many runs of the same
+prompt at the same time. The only tool, read_file, returns a constant.
 """
 
 import json
@@ -11,7 +12,18 @@ from typing import Any
 
 import anyio
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 CONTENT = "x" * 1000
 agent = Agent("openai-chat:stub", instructions="You are a coding agent. Use the tools.", retries=3)
@@ -25,6 +37,19 @@ async def read_file(path: str) -> str:
         path: the file, absolute or relative to the project.
     """
     return CONTENT
+
+
+def conversation(messages: int) -> list[ModelMessage]:
+    """So many messages: a prompt, calls with their results, an answer."""
+    calls = [
+        message
+        for number in range(messages // 2 - 1)
+        for message in (
+            ModelResponse(parts=[ToolCallPart("read_file", '{"path": "/a/b"}', f"call_{number}")]),
+            ModelRequest(parts=[ToolReturnPart("read_file", CONTENT, f"call_{number}")]),
+        )
+    ]
+    return [ModelRequest(parts=[UserPromptPart("Read.")]), *calls, ModelResponse(parts=[TextPart("Done.")])]
 
 
 async def run(prompt: str, history: list[ModelMessage]) -> tuple[dict[str, Any], list[ModelMessage]]:
@@ -46,6 +71,7 @@ async def run(prompt: str, history: list[ModelMessage]) -> tuple[dict[str, Any],
 async def main() -> None:
     """Nothing runs between two requests, so a blocking read is honest."""
     history: list[ModelMessage] = []
+    made: dict[int, list[ModelMessage]] = {}
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         params = request["params"]
@@ -53,7 +79,9 @@ async def main() -> None:
         async with anyio.create_task_group() as others:
             for _ in range(params.get("at_once", 1) - 1):
                 others.start_soon(run, params["prompt"], [])
-            result, history = await run(params["prompt"], history if params.get("history") else [])
+            have = params.get("have", 0)
+            before = history if params.get("history") else made.setdefault(have, conversation(have) if have else [])
+            result, history = await run(params["prompt"], before)
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}) + "\n")
         sys.stdout.flush()
 

@@ -45,9 +45,17 @@ from punie.domain.model.provider import (
     unusable_answer,
 )
 from punie.domain.model.variables import ADDRESSES, KEYS
+from punie.mechanics.installation import install_line, requirements_line
+from punie.mechanics.nearest import nearest
 
 PROVIDERS = frozenset({"anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "xai"})
 """Extras of Pydantic AI that are extras of ours too, by the same name: pyproject.toml has them."""
+
+_PREFIXES = (
+    "anthropic", "bedrock", "cohere", "google", "groq", "huggingface", "mistral", "ollama", "openai", "openai-chat",
+    "openrouter", "xai",
+)  # fmt: skip
+"""Providers whose names may be misspelt; the library compares the names of models alone."""
 
 FAILURES = (AgentRunError, UserError, httpx2.HTTPError)
 """The exceptions of a request that failed, none of which is a bug."""
@@ -79,17 +87,21 @@ def set_up_error(name: str, error: Exception) -> EngineError:
         found = _EXTRA.search(said)
         if found is None:
             return needs_package(name, f"Install what {name} needs")
-        package = "punie" if found["extra"] in PROVIDERS else found["package"]
-        return needs_package(name, f"Install it: pip install '{package}[{found['extra']}]'")
+        extra, other = found["extra"], f"{found['package']}[{found['extra']}]"
+        line = install_line(extra) if extra in PROVIDERS else requirements_line([other])
+        return needs_package(name, f"Install it: {line}")
     missing = _VARIABLE.search(said)
     if missing is not None and isinstance(error, UserError):
         return missing_variable(name, missing[0])
     unknown = isinstance(error, UserError) and said.startswith("Unknown model")
+    provider, colon, rest = name.partition(":")
+    nearer = nearest(provider, _PREFIXES, 0.75) if unknown and colon and provider not in _PREFIXES else ()
     near = re.search(r"Did you mean '([^']+)'", said)
+    meant = f"{nearer[0]}:{rest}" if nearer else near[1] if near else ""
     return failure(
         EngineErrorKind.CONFIGURATION,
         f"There is no model {name!r}." if unknown else f"The model {name} cannot be set up: {quoted(said, ())}",
-        (f"Did you mean {near[1]}? " if near else "")
+        (f"Did you mean {meant}? " if meant else "")
         + "A model is named provider:name, for example openai:gpt-5, anthropic:claude-sonnet-4-5 or ollama:qwen3.",
     )
 

@@ -23,6 +23,8 @@ from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import UsageLimits
 
+from punie.adapters.pydantic_ai.bodies import with_whole_bodies
+from punie.adapters.pydantic_ai.earlier import History, earlier_of
 from punie.adapters.pydantic_ai.failures import FAILURES, place_of, run_error, set_up_error
 from punie.adapters.pydantic_ai.history import dump, lasting, mended, messages_of, parse, user_content
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
@@ -102,7 +104,8 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
         self, history: Messages, turn: Turn, *, tools: ToolDoor, events: EventSink, upkeep: Upkeep[Messages]
     ) -> AgentTurn:
         """A turn of the agent."""
-        model = StreamedModel(self.model, turn.id, events, upkeep)
+        known = earlier_of(history)
+        model = StreamedModel(self.model, turn.id, events, upkeep, () if known is None else history, known)
         own = turn_settings(turn, self.model)
         return AgentTurn(self.agent, turn, history, TurnDeps(turn.session_id, tools, Listed(), model, upkeep), own)
 
@@ -158,12 +161,13 @@ class AgentTurn(LibraryTurn[Messages]):
 
     async def work(self) -> StopReason:
         """Run the agent until the model is done, or stops early for a reason that ends the turn."""
-        turn = self._turn
+        turn, model = self._turn, self._deps.model
         try:
             async with self._agent.iter(
                 user_content(turn.prompt),
-                message_history=self._history or None,
-                model=self._deps.model,
+                message_history=None if model.earlier else self._history or None,
+                model=model,
+                conversation_id=next((m.conversation_id for m in reversed(model.earlier) if m.conversation_id), None),
                 instructions=encodable(turn.instructions) or None,
                 deps=self._deps,
                 model_settings=self._settings,
@@ -181,6 +185,9 @@ class AgentTurn(LibraryTurn[Messages]):
 
     def left(self, *, refused: bool) -> Messages:
         """The messages with those of the turn; see the port."""
+        return History(self._left(refused=refused), self._deps.model.known)
+
+    def _left(self, *, refused: bool) -> Messages:
         messages, model = self._messages(), self._deps.model
         if self._done:
             return lasting(messages)
@@ -193,7 +200,7 @@ class AgentTurn(LibraryTurn[Messages]):
         if self._run is None:
             return list(self._history)
         if self._deps.upkeep.shorter is not None:
-            return list(self._run.all_messages())
+            return [*self._deps.model.earlier, *self._run.all_messages()]
         return [*self._history, *self._run.new_messages()]
 
 
@@ -210,7 +217,8 @@ class InlineWhereReferred(InlineDefsJsonSchemaTransformer):
 
 def build_model(name: str, settings: ModelSettings) -> Model:
     """The model of that name. Raises `EngineError` where a key, a package or the name itself is missing."""
-    stored = {"base_url": settings.base_url, "api_key": settings.api_key}
+    key = settings.api_key or ("none" if settings.protocol else None)  # else the maker's key would go to that server
+    stored = {"base_url": settings.base_url, "api_key": key}
     given = {key: value for key, value in stored.items() if value is not None}
 
     def provider(provider_name: str) -> Provider[Any]:
@@ -220,8 +228,9 @@ def build_model(name: str, settings: ModelSettings) -> Model:
         return made(**given)
 
     try:
-        model = infer_model(name, provider if given else infer_provider)
-        return verbatim(model)
+        spoken = f"{settings.protocol}:{name.partition(':')[2]}" if settings.protocol else name
+        model = infer_model(spoken, provider if given else infer_provider)
+        return with_whole_bodies(verbatim(model))
     except (UserError, ImportError, ValueError, TypeError) as error:
         raise set_up_error(name, error) from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeAlias
 
+from attrs import define
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -23,6 +25,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
+from punie.adapters.pydantic_ai.earlier import Memo, same
 from punie.domain.model.compaction import (
     CHARS_PER_TOKEN,
     OPENING,
@@ -55,20 +58,40 @@ def tokens_of(messages: Sequence[ModelMessage]) -> int:
 
 def pieces_of(messages: Sequence[ModelMessage]) -> list[Piece]:
     """A piece for each prompt, and for each answer with the results of its calls."""
-    sizes: list[int] = []
-    parts: list[list[Part]] = []
-    for message in messages:
-        own: list[Part] = list(message.parts)
-        begins = not parts or _begins(message)
-        if parts and isinstance(message, ModelRequest):
-            # Results belong to the answer before, also where the next prompt shares their message.
-            parts[-1] += (part for part in own if not isinstance(part, UserPromptPart))
-            own = list(_prompts(message))
-        if begins:
-            sizes.append(0)
-            parts.append(own)
-        sizes[-1] += _size(message)
-    return [_piece(size, of_it) for size, of_it in zip(sizes, parts, strict=True)]
+    made: list[Piece] = []
+    for start, end in pairwise(starts_of(messages)):
+        # Results belong to the answer before, also where the next prompt shares their message.
+        beyond = end < len(messages) and isinstance(messages[end], ModelRequest)
+        group = messages[start : end + beyond]
+        if start == 0 or group[-1] is messages[-1]:
+            made.append(_piece_of(group, beyond=beyond, first=start == 0))
+            continue
+        known = _PIECES.of(group[0])
+        if known.piece is None or known.beyond != beyond or not same(group[1:], known.rest):
+            known.piece, known.rest, known.beyond = _piece_of(group, beyond=beyond), group[1:], beyond
+        made.append(known.piece)
+    return made
+
+
+@define
+class _Known:
+    """The piece that begins with a message, as it was last made; lives as long as the message."""
+
+    piece: Piece | None = None
+    rest: Sequence[ModelMessage] = ()
+    beyond: bool = False
+
+
+_PIECES = Memo(lambda _: _Known())
+
+
+def _piece_of(group: Sequence[ModelMessage], *, beyond: bool, first: bool = False) -> Piece:
+    """The piece of messages that begin it; `beyond`: but for the last, which begins the next one."""
+    own = group[:-1] if beyond else group
+    begins = own[0]
+    parts: list[Part] = list(begins.parts if first or isinstance(begins, ModelResponse) else _prompts(begins))
+    parts += (part for message in group[1:] for part in message.parts if not isinstance(part, UserPromptPart))
+    return _piece(sum(map(_size, own)), parts)
 
 
 def shortened(messages: Sequence[ModelMessage], first: int, prompt: int | None, summary: str) -> list[ModelMessage]:
@@ -114,7 +137,7 @@ def starts_of(messages: Sequence[ModelMessage]) -> list[int]:
 
 def _begins(message: ModelMessage) -> bool:
     """Whether a piece begins with it; a request with results alone belongs to the answer before it."""
-    return isinstance(message, ModelResponse) or bool(_prompts(message))
+    return isinstance(message, ModelResponse) or any(isinstance(part, UserPromptPart) for part in message.parts)
 
 
 def _piece(size: int, parts: Sequence[Part]) -> Piece:

@@ -85,7 +85,7 @@ class DeskToolset(AbstractToolset[TurnDeps]):
             listed.catalog = catalog
         if deps.model.search is Search.NONE:
             return dict(listed.tools)
-        return _deferring(listed.tools, searchable, ctx.messages)
+        return _deferring(listed.tools, searchable, [*deps.model.earlier, *ctx.messages])
 
     async def get_instructions(self, ctx: RunContext[TurnDeps]) -> InstructionPart | None:
         """The notes of the offered tools; the library asks before each model request."""
@@ -166,17 +166,18 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
 class FitsTheContext(AbstractCapability[TurnDeps]):
     """Makes the history shorter before a request that would be near the context's end, and after one that was too long.
 
-    `RunContext.messages` is the run's own history: what is put there stays.
+    `RunContext.messages` is the run's own part of the history: what is put there stays.
     """
 
     async def before_model_request(
         self, ctx: RunContext[TurnDeps], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Called once a request."""
-        shorter = await ctx.deps.upkeep.where_needed(ctx.messages)
+        model = ctx.deps.model
+        shorter = await ctx.deps.upkeep.where_needed([*model.earlier, *ctx.messages])
         if shorter is not None:
-            ctx.messages[:] = shorter
-            request_context.messages = list(shorter)
+            ctx.messages[:] = model.behind(shorter)
+            request_context.messages = list(ctx.messages)
         return request_context
 
     async def prepare_model_request(
@@ -193,10 +194,11 @@ class FitsTheContext(AbstractCapability[TurnDeps]):
         """Called when an attempt failed; a request that was too long said nothing yet, so it can be made again."""
         if not isinstance(error, ModelContextWindowExceededError) or request_context.attempt > 1:
             raise error
-        shorter = await ctx.deps.upkeep.where_refused(ctx.messages)
+        model = ctx.deps.model
+        shorter = await ctx.deps.upkeep.where_refused([*model.earlier, *ctx.messages])
         if shorter is None:
             raise error
-        ctx.messages[:] = shorter
+        ctx.messages[:] = model.behind(shorter)
         raise RetryModelRequest
 
 
