@@ -7,7 +7,7 @@ The names are those of three kinds:
   implements, and those through which it reaches the session.
 - Programs: a session on this machine without an IDE, the plug-ins that it has, tools that are registered by their type,
   a broker that answers with what was written down, files and programs of this machine for a client, the engine around
-  a library that runs models, and that engine for a model of Pydantic AI.
+  a library that runs models, that engine for a model of Pydantic AI, and the line that installs one of Punie's extras.
 
 A name is loaded when it is first asked for, so that importing this module costs nothing. Its modules may be loaded by
 two threads at once while Punie starts; a package that waits for its own modules can lock both out.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from punie import __version__ as __version__
 
 if TYPE_CHECKING:
-    from punie.adapters.console.front_end import RecordedBroker as RecordedBroker
+    from punie.adapters.console.questions import RecordedBroker as RecordedBroker
     from punie.adapters.library.engine import LibraryEngine as LibraryEngine
     from punie.adapters.local.files.path_guard import LocalPathGuard as LocalPathGuard
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.session_here import open_session_here as open_session_here
     from punie.domain.public import *  # noqa: F403 - the list of these names is in that module
     from punie.domain.tools.schema import text_argument as text_argument
+    from punie.mechanics.installation import install_line as install_line
     from punie.ports.public import *  # noqa: F403 - as above
 
 PROGRAMS: Final = {
@@ -49,9 +50,10 @@ PROGRAMS: Final = {
     "PlugIn": "punie.application.offer.discover",
     "PlugIns": "punie.bootstrap.plugins",
     "PreparedCall": "punie.application.tools.session_tool",
-    "RecordedBroker": "punie.adapters.console.front_end",
+    "RecordedBroker": "punie.adapters.console.questions",
     "SessionHere": "punie.bootstrap.session_here",
     "TypedTool": "punie.application.offer.typed_tool",
+    "install_line": "punie.mechanics.installation",
     "open_session_here": "punie.bootstrap.session_here",
     "PydanticAiEngine": "punie.bootstrap.engines",
     "text_argument": "punie.domain.tools.schema",

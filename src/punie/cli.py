@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import cast
 
 from punie import __version__
+from punie.commands.flags import CommandParser
 from punie.mechanics.output import exit_code_with_loss, guard_streams
 
 COMMANDS = (
@@ -18,6 +19,7 @@ COMMANDS = (
     "acp",
     "serve",
     "ask",
+    "chat",
     "demo",
     "ide",
     "usage",
@@ -30,6 +32,7 @@ COMMANDS = (
     "undo",
     "trace",
     "config",
+    "uninstall",
     "completion",
 )
 """The commands in the order of `punie --help`; each is the module `punie.commands.NAME.command`."""
@@ -64,8 +67,12 @@ def _run(words: Sequence[str]) -> int:
 
 def parser(only: str | None = None) -> argparse.ArgumentParser:
     """All commands with their flags, or the one command `only`, since an IDE waits while modules load."""
-    whole = argparse.ArgumentParser(
-        prog="punie", allow_abbrev=False, description="A coding agent whose tool runtime is your IDE."
+    whole = CommandParser(
+        prog="punie",
+        allow_abbrev=False,
+        description="A coding agent whose tool runtime is your IDE.",
+        epilog="Begin with `punie setup model`; then `punie setup jetbrains` or `punie setup zed` for the IDE, or "
+        '`punie ask "..."` here.',
     )
     whole.add_argument("--version", action="version", version=f"punie {__version__}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")

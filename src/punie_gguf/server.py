@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.api import EngineError, EngineErrorKind, one_line
+from punie.api import EngineError, EngineErrorKind, install_line, one_line
 from punie_gguf.gguf import ModelFile, read_model_file
 from punie_gguf.memory import free_bytes, in_words
 
@@ -67,7 +67,7 @@ class ModelServer:
             raise EngineError(
                 EngineErrorKind.CONFIGURATION.value,
                 "A model from a GGUF file needs the package xllamacpp, which is not installed.",
-                "Install it (pip install 'punie[local]') where Punie is installed, or choose another model.",
+                f"Install it ({install_line('local')}), or choose another model.",
             )
         return read_model_file(self.path)
 

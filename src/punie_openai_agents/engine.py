@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from punie.api import LibraryEngine, ModelLibrary, ModelSettings, needs_package
+from punie.api import LibraryEngine, ModelLibrary, ModelSettings, install_line, needs_package
 
 
 class OpenAiAgentsEngine(LibraryEngine[Any]):
@@ -26,5 +26,5 @@ def _set_up(model: str, settings: ModelSettings) -> ModelLibrary[Any]:
         from punie_openai_agents.library import AgentsLibrary
         from punie_openai_agents.models import Kit
     except ImportError as error:
-        raise needs_package(model, "Install it: pip install 'punie[openai-agents]'") from error
+        raise needs_package(model, f"Install it: {install_line('openai-agents')}") from error
     return AgentsLibrary(Kit.of(model, settings))

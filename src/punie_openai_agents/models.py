@@ -65,9 +65,11 @@ class Kit:
         """The model of that name. Raises `EngineError`."""
         _be_quiet()
         prefix, colon, model = name.partition(":")
-        provider = PROVIDERS.get(prefix)
+        provider = PROVIDERS.get(connection.protocol or prefix)
         if provider is None or not colon or not model:
             raise _not_for_us(name)
+        if connection.protocol:  # a server of a name of its own: no variable of the maker is about it
+            provider = Provider("", None, None, provider.chat, needs_key=False)
         given = connection.base_url or (os.environ.get(provider.address_from) if provider.address_from else None)
         address = given or provider.address
         if address is None:

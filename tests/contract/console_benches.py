@@ -12,9 +12,16 @@ from typing import Any, BinaryIO, TextIO, cast
 
 import anyio
 import anyio.from_thread
+from prompt_toolkit.input import DummyInput
+from prompt_toolkit.output import DummyOutput
 
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.front_end import ConsoleBroker, DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.chat.asking import ScreenBroker
+from punie.adapters.console.chat.painting import Paint
+from punie.adapters.console.chat.screen import Screen
+from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.questions import ConsoleBroker
+from punie.adapters.console.tally import RunTally
 from punie.domain.values.display import display_safe
 from punie.mechanics.output import guarded
 from tests.contract.peer_benches import BrokerBench, SinkBench
@@ -54,6 +61,44 @@ class ConsoleBrokerBench(BrokerBench):
         return ""
 
 
+class ScreenBrokerBench(BrokerBench):
+    def __init__(self) -> None:
+        bench = self
+        self._typed: deque[str | anyio.Event] = deque()
+        self._asked = 0
+
+        class TypedOn(Screen):
+            async def answer(self) -> str:
+                return await bench.answer()
+
+        screen = TypedOn(lambda _line: None, lambda _columns: "", output=DummyOutput(), input=DummyInput())
+        self.broker = ScreenBroker(screen, Paint(lambda: 80), lambda _call: None)
+
+    def will_select(self, option_id: str) -> None:
+        self._typed.append(LETTERS.get(option_id, "") + "\n")
+
+    def will_dismiss(self) -> None:
+        self._typed.append("\n")
+
+    def will_never_answer(self) -> anyio.Event:
+        put = anyio.Event()
+        self._typed.append(put)
+        return put
+
+    @property
+    def asked(self) -> int:
+        return self._asked
+
+    async def answer(self) -> str:
+        self._asked += 1
+        typed = self._typed.popleft()
+        if isinstance(typed, str):
+            return typed
+        typed.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
 @asynccontextmanager
 async def console_broker() -> AsyncIterator[ConsoleBrokerBench]:
     """A bench whose blocked reader is let go at the end."""
@@ -89,7 +134,7 @@ class Ear(io.RawIOBase):
 class TextSinkBench(SinkBench):
     def __init__(self) -> None:
         self.ear, self.notes = Ear(), Ear()
-        self.sink = TextSink(self.ear.stream(), self.notes.stream(), DenialTally())
+        self.sink = TextSink(self.ear.stream(), self.notes.stream(), RunTally())
 
     def as_heard(self, text: str) -> str:
         return display_safe(text)
@@ -106,7 +151,7 @@ class TextSinkBench(SinkBench):
 class JsonLinesSinkBench(SinkBench):
     def __init__(self) -> None:
         self.ear = Ear()
-        self.sink = JsonLinesSink(self.ear.stream(), encode_update, DenialTally())
+        self.sink = JsonLinesSink(self.ear.stream(), encode_update, RunTally())
 
     async def heard(self, count: int) -> list[str]:
         updates = [json.loads(line).get("update", {}) for line in self.ear.writes]

@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
-from punie.adapters.console.front_end import RecordedBroker
+from punie.adapters.console.questions import RecordedBroker
 from punie.application.desk.turn_desk import RequestWatch
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.run_turn import TurnEvents

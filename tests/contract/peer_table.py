@@ -6,7 +6,9 @@ from punie.adapters.acp.air_sessions import AirChildSink, AirEventSink, AirPermi
 from punie.adapters.acp.client import AcpEventSink, AcpPermissionBroker
 from punie.adapters.acp.discovery import AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.v2.client import DraftEventSink, DraftPermissionBroker
-from punie.adapters.console.front_end import ConsoleBroker, JsonLinesSink, RecordedBroker, TextSink
+from punie.adapters.console.chat.asking import ScreenBroker
+from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.questions import ConsoleBroker, RecordedBroker
 from punie.application.remote.room import HeldSink
 from punie.application.remote.seat import SeatedBridge, SeatedBroker, SeatedCatalog
 from punie.application.servers.session_servers import ServerCalls
@@ -23,7 +25,7 @@ from tests.contract.acp_benches import (
     AirSinkBench,
     over_the_wire,
 )
-from tests.contract.console_benches import JsonLinesSinkBench, TextSinkBench, console_broker
+from tests.contract.console_benches import JsonLinesSinkBench, ScreenBrokerBench, TextSinkBench, console_broker
 from tests.contract.draft_benches import DraftBrokerBench, DraftSinkBench
 from tests.contract.peer_benches import (
     EngineSideSinkBench,
@@ -47,6 +49,7 @@ BROKERS: dict[type, Maker] = {
     FakeClient: simply(FakeBrokerBench),
     RecordedBroker: simply(RecordedBrokerBench),
     ConsoleBroker: console_broker,
+    ScreenBroker: simply(ScreenBrokerBench),
     AcpPermissionBroker: over_the_wire(AcpBrokerBench),
     AirPermissionBroker: over_the_wire(AirBrokerBench),
     DraftPermissionBroker: over_the_wire(DraftBrokerBench),

@@ -49,7 +49,8 @@ SUITES: dict[str, set[str]] = {
     "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
-    "EventSink": names(peer_table.SINKS) | {"_Aside", "_Heard", "_Progress"},  # a summary, doctor, a delegate
+    "EventSink": names(peer_table.SINKS) | {"_Aside", "_Heard", "_Progress", "_Unheard", "ChatSink"},
+    # A summary, doctor, a delegate, a file that a person mentions; chat's screen has tests beside its adapter.
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "Elicitor": names(elicitor_benches.ELICITORS),
     "ToolProvider": names(peer_table.PROVIDERS),

@@ -18,6 +18,7 @@ from punie.adapters.local.files.file_tree import LocalFileTree
 from punie.domain.errors import OutsideWorkspaceError, ToldToModel
 from punie.ports.workspace import Definition, Findings, Sought
 from tests.contract.tables import FILE_TREES, HAS_RIPGREP, TreeBench, local_file_tree_with_ripgrep
+from tests.nightly import many
 
 pytestmark = pytest.mark.anyio
 
@@ -522,7 +523,7 @@ EXPRESSIONS = st.sampled_from([
 
 
 @pytest.mark.skipif(not HAS_RIPGREP, reason="NOT CHECKED with ripgrep: rg is not installed on this machine")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(20, 200), deadline=None)
 @given(
     files=st.dictionaries(NAMES, CONTENTS, min_size=1, max_size=6),
     rules=RULES,

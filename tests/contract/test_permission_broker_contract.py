@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import anyio
 import pytest
 
-from punie.adapters.console.front_end import HeadlessBroker
+from punie.adapters.console.questions import HeadlessBroker
 from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,

@@ -37,10 +37,14 @@ async def test_the_last_listing_of_each_server_stands_whole(listings: ServerList
     assert await listings.keep(a_listing())
     assert await listings.keep(a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool()), legacy=True))
     assert await listings.keep(a_listing(server="beta", tools=()))
+    assert await listings.keep(a_listing(server="gamma", listed_at=0.0, tools=(), failed="it is down"))
+    assert await listings.keep(a_listing(server="delta", failed='it is "down"'))
     found = await listings.last("/project")
     assert found == {
         "alpha": a_listing(fingerprint="2", listed_at=7.5, tools=(rich, a_tool()), legacy=True),
         "beta": a_listing(server="beta", tools=()),
+        "gamma": a_listing(server="gamma", listed_at=0.0, tools=(), failed="it is down"),
+        "delta": a_listing(server="delta", failed='it is "down"'),
     }
     assert list(found["alpha"].tools[0].input_schema) == ["type", "z", "a"], "the order of keys stays"
 

@@ -108,6 +108,22 @@ def spawn(tmp_path: Path, project: Path, schema: OfficialSchema | None) -> Spawn
     return start
 
 
+@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
+def version(request: pytest.FixtureRequest) -> int:
+    """The version of ACP, for tests of what both have."""
+    return request.param
+
+
+@pytest.fixture
+def spawn_version(spawn: Spawn, version: int) -> Spawn:
+    """As `spawn`, in that version."""
+
+    def start(*turns: Any, **options: Any) -> RawClient:
+        return spawn(*turns, version=version, **options)
+
+    return start
+
+
 @pytest.fixture
 def spawn_naming(spawn: Spawn) -> Spawn:
     """As `spawn`, with tools of servers that are only named, so that they can be searched at any time."""

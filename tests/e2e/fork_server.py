@@ -6,7 +6,8 @@ process that asked. The modules that it does not have to load are the difference
     python fork_server.py DESCRIPTOR
 
 The descriptor is one end of a Unix socket pair. A request is a JSON object (`args`, `env`, `cwd`, `session`: whether it
-leads a session of its own) with three descriptors, which become its standard streams; the answer is its process id.
+leads a session of its own, `terminal`: whether its input controls that session) with three descriptors, which become
+its standard streams; the answer is its process id.
 The program ends when the other end is closed.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib
 import importlib.metadata
@@ -29,6 +31,7 @@ import signal
 import socket
 import sys
 import tempfile
+import termios
 import threading
 from pathlib import Path
 from typing import Any
@@ -134,6 +137,8 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
     for standard, descriptor in enumerate(streams):
         os.dup2(descriptor, standard)
         os.close(descriptor)
+    if request["terminal"]:
+        take_the_terminal()
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -143,6 +148,11 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict")
     sys.stdout = sys.__stdout__ = _writer(1, "strict", by_line=os.isatty(1))
     sys.stderr = sys.__stderr__ = _writer(2, "backslashreplace", by_line=True)
+
+
+def take_the_terminal() -> None:
+    """Make standard input the terminal of this session: without one there is no Ctrl-C and no word of its size."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _writer(descriptor: int, errors: str, *, by_line: bool) -> io.TextIOWrapper:

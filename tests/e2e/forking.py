@@ -31,7 +31,7 @@ _READ_BY_KEYRING = "PYTHON_KEYRING_BACKEND"
 
 _PROGRAM = Path(fork_server.__file__)
 _AS_PUNIE = [sys.executable, "-m", "punie"]
-_DEFAULTS = {"preexec_fn": None, "pass_fds": (), "shell": False, "executable": None, "process_group": -1, "umask": -1}
+_DEFAULTS = {"pass_fds": (), "shell": False, "executable": None, "process_group": -1, "umask": -1}
 """Arguments of `Popen` that the fork server knows only these values of."""
 # Where asyncio, anyio and `subprocess.run` all arrive.
 _execute = vars(subprocess.Popen)["_execute_child"]
@@ -88,12 +88,15 @@ class ForkServer:
             and [*args[:3]] == _AS_PUNIE
             and self._read_early(env) == self._before
             and Path(cwd).is_dir()
+            and more["preexec_fn"] in (None, fork_server.take_the_terminal)
             and all(more[name] == value for name, value in _DEFAULTS.items())
         )
 
-    def fork(self, args: Sequence[str], env: Any, cwd: str, streams: list[int], *, session: bool) -> int:
+    def fork(
+        self, args: Sequence[str], env: Any, cwd: str, streams: list[int], *, session: bool, terminal: bool
+    ) -> int:
         """A new child of this process; gives its id."""
-        request = {"args": list(args), "env": dict(env), "cwd": cwd, "session": session}
+        request = {"args": list(args), "env": dict(env), "cwd": cwd, "session": session, "terminal": terminal}
         with self._lock:
             wire = self._started()
             socket.send_fds(wire, [json.dumps(request).encode()], streams)
@@ -117,7 +120,10 @@ class ForkServer:
                 return
             pipes = (given["p2cread"], given["c2pwrite"], given["errwrite"])
             streams = [ours if theirs == -1 else theirs for ours, theirs in enumerate(pipes)]
-            popen.pid = server.fork(given["args"][3:], env, cwd, streams, session=given["start_new_session"])
+            popen.pid = server.fork(
+                given["args"][3:], env, cwd, streams, session=given["start_new_session"],
+                terminal=given["preexec_fn"] is not None,
+            )  # fmt: skip
             popen._child_created = True
             popen._close_pipe_fds(*(given[name] for name in names if name.startswith(("p2c", "c2p", "err"))))
 

@@ -5,7 +5,6 @@ What differs is written where it differs; everything else must be the same for a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import Forms
-from tests.e2e.raw_client import RawClient, RpcError, capabilities
+from tests.e2e.raw_client import RpcError, capabilities
 from tests.e2e.scripts import RESULT, call, fail, sleep, text, thought, usage
 from tests.e2e.test_mcp_sessions import ECHO, entry
 from tests.e2e.test_servers_over_acp import serve
@@ -24,21 +23,6 @@ ASK = "session/request_permission"
 STEPS = [{"content": "mend it", "status": "in_progress", "priority": "high"}]
 EXTENSION = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
 FORMS = {"elicitation": {"form": {}}}
-
-Versioned = Callable[..., RawClient]
-
-
-@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
-def version(request: pytest.FixtureRequest) -> int:
-    return request.param
-
-
-@pytest.fixture
-def spawn_version(spawn: Spawn, version: int) -> Versioned:
-    def start(*turns: Any, **options: Any) -> RawClient:
-        return spawn(*turns, version=version, **options)
-
-    return start
 
 
 def option(options: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -52,9 +36,7 @@ def call_of(question: dict[str, Any]) -> dict[str, Any]:
     return question.get("toolCall") or question["subject"]["toolCall"]
 
 
-async def test_a_prompt_is_answered_with_thoughts_words_and_an_end(
-    spawn_version: Versioned, project: Path, version: int
-):
+async def test_a_prompt_is_answered_with_thoughts_words_and_an_end(spawn_version: Spawn, project: Path, version: int):
     async with spawn_version([thought("hm"), text("hel"), text("lo"), usage(10, 2)]) as ide:
         answer = await ide.initialize()
         assert answer["protocolVersion"] == version
@@ -68,7 +50,7 @@ async def test_a_prompt_is_answered_with_thoughts_words_and_an_end(
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "denied"])
 async def test_a_write_is_asked_for_with_its_diff_and_done_or_not(
-    spawn_version: Versioned, project: Path, version: int, allowed: bool
+    spawn_version: Spawn, project: Path, version: int, allowed: bool
 ):
     target = project / "notes.txt"
     async with spawn_version([call("write_file", path=str(target), content="one\n2\nthree\n"), RESULT]) as ide:
@@ -91,7 +73,7 @@ async def test_a_write_is_asked_for_with_its_diff_and_done_or_not(
     assert target.read_text("utf-8") == ("one\n2\nthree\n" if allowed else "one\ntwo\nthree\n")
 
 
-async def test_a_plan_and_what_a_command_prints_are_shown(spawn_version: Versioned, project: Path, version: int):
+async def test_a_plan_and_what_a_command_prints_are_shown(spawn_version: Spawn, project: Path, version: int):
     script = [call("update_plan", entries=STEPS), call("run_command", command="echo printed"), RESULT]
     async with spawn_version(script, caps={}) as ide:
         session = await ide.open(project)
@@ -108,7 +90,7 @@ async def test_a_plan_and_what_a_command_prints_are_shown(spawn_version: Version
         assert {"run_command", "update_plan"} <= {tool["name"] for tool in listed["tools"]}
 
 
-async def test_a_turn_that_thinks_is_cancelled_and_the_next_one_works(spawn_version: Versioned, project: Path):
+async def test_a_turn_that_thinks_is_cancelled_and_the_next_one_works(spawn_version: Spawn, project: Path):
     async with spawn_version([text("so"), sleep(60)], [text("again")]) as ide:
         session = await ide.open(project)
         running = await ide.start_prompt(session)
@@ -119,7 +101,7 @@ async def test_a_turn_that_thinks_is_cancelled_and_the_next_one_works(spawn_vers
         assert (await ide.prompt(session)).text == "again"
 
 
-async def test_a_turn_is_cancelled_while_its_question_is_open(spawn_version: Versioned, project: Path, version: int):
+async def test_a_turn_is_cancelled_while_its_question_is_open(spawn_version: Spawn, project: Path, version: int):
     target = project / "made.txt"
     async with spawn_version([call("write_file", path=str(target), content="x")]) as ide:
         ide.hold(ASK)
@@ -133,7 +115,7 @@ async def test_a_turn_is_cancelled_while_its_question_is_open(spawn_version: Ver
     assert not target.exists()
 
 
-async def test_a_turn_that_fails_says_why_and_the_next_one_works(spawn_version: Versioned, project: Path):
+async def test_a_turn_that_fails_says_why_and_the_next_one_works(spawn_version: Spawn, project: Path):
     async with spawn_version([text("well"), fail("auth", "the key is wrong")], [text("again")]) as ide:
         session = await ide.open(project)
         with pytest.raises(RpcError) as failed:
@@ -143,7 +125,7 @@ async def test_a_turn_that_fails_says_why_and_the_next_one_works(spawn_version: 
         assert (await ide.prompt(session)).text == "again"
 
 
-async def test_tools_of_the_client_are_discovered_and_called(spawn_version: Versioned, project: Path, version: int):
+async def test_tools_of_the_client_are_discovered_and_called(spawn_version: Spawn, project: Path, version: int):
     caps = EXTENSION if version == 2 else capabilities(discovery=True)
     async with spawn_version([call("lint", path="a"), RESULT], caps=caps) as ide:
         ide.person.will("allow_once")
@@ -159,7 +141,7 @@ async def test_tools_of_the_client_are_discovered_and_called(spawn_version: Vers
 
 
 async def test_mode_and_model_are_config_options_and_a_mode_is_obeyed(
-    spawn_version: Versioned, project: Path, version: int
+    spawn_version: Spawn, project: Path, version: int
 ):
     typed = {"type": "id"} if version == 2 else {}
     script = [call("write_file", path=str(project / "made.txt"), content="x"), RESULT]
@@ -185,7 +167,7 @@ async def test_mode_and_model_are_config_options_and_a_mode_is_obeyed(
     assert (project / "made.txt").exists()
 
 
-async def test_commands_are_told_and_one_is_done_without_a_model(spawn_version: Versioned, project: Path, version: int):
+async def test_commands_are_told_and_one_is_done_without_a_model(spawn_version: Spawn, project: Path, version: int):
     async with spawn_version([text("never")]) as ide:
         session = await ide.open(project)
         kind = "available_commands_update"
@@ -198,7 +180,7 @@ async def test_commands_are_told_and_one_is_done_without_a_model(spawn_version: 
 
 
 async def test_a_session_is_closed_listed_and_shown_again_from_its_beginning(
-    spawn_version: Versioned, project: Path, version: int
+    spawn_version: Spawn, project: Path, version: int
 ):
     script = [thought("hm"), text("first"), call("list_files", path=str(project)), text("then")]
     async with spawn_version(script, [text("later")]) as ide:
@@ -245,7 +227,7 @@ async def test_a_session_is_closed_listed_and_shown_again_from_its_beginning(
 
 
 async def test_servers_of_the_client_are_found_and_called_over_stdio_and_over_acp(
-    spawn_version: Versioned, project: Path, tmp_path: Path, version: int
+    spawn_version: Spawn, project: Path, tmp_path: Path, version: int
 ):
     server = {**entry(tmp_path / "notes"), **({"type": "stdio"} if version == 2 else {})}
     script = [call(ECHO, text="heard"), RESULT, call("inside__echo", text=" too"), RESULT]
@@ -260,14 +242,14 @@ async def test_servers_of_the_client_are_found_and_called_over_stdio_and_over_ac
         assert inside.wrong == []
 
 
-async def test_a_person_fills_in_a_form(spawn_version: Versioned, project: Path):
+async def test_a_person_fills_in_a_form(spawn_version: Spawn, project: Path):
     async with spawn_version([call("ask_user", question="What is its name?"), RESULT], caps=FORMS) as ide:
         ide.handlers["elicitation/create"] = Forms({"action": "accept", "content": {"answer": "Ada"}})
         session = await ide.open(project)
         assert (await ide.prompt(session)).text == "The user answers: Ada"
 
 
-async def test_a_second_prompt_is_refused_in_v1_and_held_in_v2(spawn_version: Versioned, project: Path, version: int):
+async def test_a_second_prompt_is_refused_in_v1_and_held_in_v2(spawn_version: Spawn, project: Path, version: int):
     async with spawn_version(
         [text("one"), call("write_file", path=str(project / "a"), content="x")], [text("two")]
     ) as ide:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import agent_command, clean_environment, run_cli
+from tools import picture
 
 PROMPTS = 2
 
@@ -35,6 +37,17 @@ def home(tmp_path: Path) -> Path:
     return made
 
 
+def shown_in_readme() -> Iterator[str]:
+    """The words of README's picture, which was recorded from this demo; paths and the ends of long lines left out."""
+    for row in picture.kept():
+        yield " ".join(row.get("text", "").split())
+        yield from (" ".join(line.split()) for line in row.get("result", ())[: picture.SHOWN_LINES])
+        if asked := row.get("asked"):
+            yield asked["reason"]
+            yield from (f"{sign} {text.strip()}" for sign, _, text in asked["lines"] if sign in {"+", "-"})
+            yield from (f"[{option}]" for option in asked["options"] if "~" not in option)
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -55,6 +68,7 @@ def test_it_ends_with_discovered_tools_a_question_and_a_changed_file(project: Pa
     assert "(tier catalog): list_symbols, find_problems, open_file" in verdict
     assert "changed on the disk: demo_shop/cart.py, demo_shop/checkout.py" in verdict
     assert contents(project) == before
+    assert [part for part in shown_in_readme() if part not in " ".join(screen.split())] == [], "run `make picture`"
     assert "\x1b" not in screen
     assert max(len(line) for line in screen.splitlines()) <= 80
 

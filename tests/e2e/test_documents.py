@@ -29,7 +29,7 @@ NOT_HERE = {
     "docs/setup.md": {
         "punie setup model": "asks a person: tests/e2e/test_setup_model.py types the answers",
         "punie setup model --model openai-chat:gpt-5 --key-env OPENAI_API_KEY": "needs a key",
-        "punie setup model --provider openai-chat --model my-model --base-url http://127.0.0.1:8000/v1": (
+        "punie setup model --name local --provider openai-chat --model my-model --base-url http://127.0.0.1:8000/v1": (
             "needs a model's server: tests/e2e/test_setup_model.py has one"
         ),
     },

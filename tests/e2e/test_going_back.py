@@ -59,6 +59,11 @@ async def test_a_client_goes_back_and_the_model_has_never_heard_of_it(
             await ide.prompt(session, "delta")
             rows = (await ide.request("_punie.dev/changes", {"sessionId": session}))["changes"]
             assert [(row["turn"], row["path"]) for row in rows] == [(1, str(project / "a.txt"))]
+            done = await ide.request("_punie.dev/changes", {"sessionId": session, "reject": {"path": "a.txt"}})
+            assert done["rejected"] == ["a.txt"]
+            assert (project / "a.txt").read_text() == "first\n"
+            done = await ide.request("_punie.dev/changes", {"sessionId": session, "accept": []})
+            assert done["changes"] == []
         async with spawn(**options) as ide:  # another process
             await ide.initialize(version)
             servers: dict[str, Any] = {"sessionId": session, "cwd": str(project), "mcpServers": []}

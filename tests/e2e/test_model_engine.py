@@ -392,7 +392,8 @@ async def test_the_three_engines_have_the_same_wire_shape(spawn: Spawn, project:
                 ide.person.always("allow_once")
                 session = await ide.open(project)
                 await ide.prompt(session, "hello", timeout_s=SLOW_START_S)  # the direct engine's first words go here
-                prompts = [await ide.prompt(session, line, timeout_s=SLOW_START_S) for _, _, line in calls]
+                lines = [line if engine == "direct" else line.removeprefix("/") for _, _, line in calls]
+                prompts = [await ide.prompt(session, line, timeout_s=SLOW_START_S) for line in lines]
                 seen[engine] = [shape(turn, ide) for turn in prompts]
     assert seen["direct"] == seen["script"]
     assert seen["pydantic-ai"] == seen["script"]

@@ -25,7 +25,7 @@ KILLS = int(os.environ.get("PUNIE_TEST_KILLS", "1"))
 FILES = 30
 FIND = [call("search_tools", query="nothing of that kind")]
 SLOW_S = 30.0
-FILLING = "# a line that is long enough to take a while\n" * 2_000
+FILLING = "# a line that is long enough to take a while\n" * (2_000 if KILLS > 1 else 200)
 IDES = f"{NAME}__rename_refactoring"
 BACK = call("restore_file", path="part_7.py")
 

@@ -37,6 +37,7 @@ async def test_a_client_that_can_show_a_terminal_gets_its_user_a_model(
     home = Path(env["PUNIE_HOME"])
     command = agent_command("acp")
     with StubOpenAI([strict] * 9) as stub, anyio.fail_after(120):
+        env["OPENAI_BASE_URL"] = stub.base_url
         async with sdk_ide(command, env=env, cwd=project, schema=schema, capabilities=ABLE) as ide:
             said = await ide.agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=ide.capabilities)
             (method,) = [method for method in said.auth_methods if getattr(method, "type", "") == "terminal"]
@@ -49,10 +50,10 @@ async def test_a_client_that_can_show_a_terminal_gets_its_user_a_model(
                 await ide.prompt(session)
             assert refused.value.code == -32000
             assert "OPENAI_API_KEY" in str(refused.value)
+            before = len(stub.requests)
 
             typed = [
-                ("Provider [1]: ", "9"), ("Provider [1]: ", "6"), ("Address", "nonsense"), ("Address", stub.base_url),
-                ("Key for", KEY), ("Model", "?"), ("Model", "stub"),
+                ("Provider [1]: ", "9"), ("Provider [1]: ", "1"), ("Key for", KEY), ("Model", "?"), ("Model", "stub"),
             ]  # fmt: skip
             code, screen = await anyio.to_thread.run_sync(
                 lambda: run_at_a_terminal([*command, *method.args], typed, env=env, cwd=project)
@@ -67,7 +68,7 @@ async def test_a_client_that_can_show_a_terminal_gets_its_user_a_model(
             assert (await ide.prompt(other)).text == "It works."
             assert "It works." not in (await ide.prompt(at_first, "hello")).text, "it goes on as it began"
             assert KEY.encode() not in bytes(ide.stderr)
-        assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in stub.requests)
+        assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in stub.requests[before:])
     assert (home / "config.toml").read_text() == '# mine\nmodel = "openai-chat:stub" # theirs\n'
     keeping = [path for path in home.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
     assert [path.name for path in keeping] == ["credentials.json"]
@@ -88,6 +89,18 @@ def test_a_script_sets_a_model_up_and_the_environments_key_is_the_stronger(tmp_p
         assert json.loads(done.stdout)["ok"] is True
         asked = cli("ask", "hello")
         assert (asked.returncode, asked.stdout.strip()) == (0, "It works."), asked.stderr
-        stronger = cli("ask", "hello", env={"OPENAI_API_KEY": "sk-of-the-environment"})
-        assert stronger.returncode == 4
-        assert stub.requests[-1].headers["authorization"] == "Bearer sk-of-the-environment"
+        other = cli("ask", "hello", env={"OPENAI_API_KEY": "sk-of-the-environment"})
+        assert other.returncode == 0, "the maker's key is not for this server"
+        assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in stub.requests)
+        asked = len(stub.requests)
+        for model in ("openai:gpt-5", "openai-chat:gpt-5"):
+            keyless = cli("ask", "--model", model, "hello")
+            assert keyless.returncode == 4
+            assert "OPENAI_API_KEY is not set" in keyless.stderr
+        with StubOpenAI([strict] * 9) as maker:
+            at_maker = {"OPENAI_API_KEY": "sk-of-the-environment", "OPENAI_BASE_URL": maker.base_url}
+            assert cli("ask", "--model", "openai-chat:stub", "hello", env=at_maker).returncode == 4
+            assert maker.requests[-1].headers["authorization"] == "Bearer sk-of-the-environment", (
+                "which is the stronger"
+            )
+        assert len(stub.requests) == asked, "one's own server gets nothing that is for OpenAI"

@@ -6,7 +6,6 @@ import base64
 import contextlib
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +24,6 @@ MODEL = "openai-chat:stub"
 START_S = 60.0
 STEER = "_session/steering"
 RED_DOT = base64.b64encode(b"\x89PNG made up").decode()
-
-Versioned = Callable[..., RawClient]
-
-
-@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
-def version(request: pytest.FixtureRequest) -> int:
-    return request.param
-
-
-@pytest.fixture
-def spawn_version(spawn: Spawn, version: int) -> Versioned:
-    def start(*turns: Any, **options: Any) -> RawClient:
-        return spawn(*turns, version=version, **options)
-
-    return start
 
 
 def steering(session: str, words: str, *blocks: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -64,7 +48,7 @@ def unchanged(earlier: Recorded, later: Recorded) -> bool:
 
 
 async def test_words_join_a_turn_at_its_next_request_behind_the_results_with_the_prefix_as_it_was(
-    spawn_version: Versioned, project: Path, version: int
+    spawn_version: Spawn, project: Path, version: int
 ) -> None:
     slow = Reply(calls=[Call("run_command", {"command": "until [ -e go ]; do sleep 0.05; done"})])
     streamed = Reply(
@@ -114,31 +98,42 @@ async def test_words_join_a_turn_at_its_next_request_behind_the_results_with_the
     assert json.dumps(said(fourth)).index("three") < json.dumps(said(fourth)).index("while you talk")
 
 
-async def test_words_outlive_a_kill_between_their_acceptance_and_the_next_request(spawn: Spawn, project: Path) -> None:
+async def test_words_outlive_a_kill_between_their_acceptance_and_the_next_request_and_what_waits_does_not(
+    spawn_version: Spawn, project: Path, version: int
+) -> None:
     slow = Reply(calls=[Call("run_command", {"command": "sleep 60"})])
     with StubOpenAI([slow, Reply(text=["I know"])]) as stub:
-        async with spawn(model=MODEL, env=stub.environment(), caps={}, exits=-signal.SIGKILL) as ide:
+        env = {**stub.environment(), **WAITS}
+        async with spawn_version(model=MODEL, env=env, caps={}, exits=-signal.SIGKILL) as ide:
             session = await ide.open(project)
             await ide.start_prompt(session, "begin")
             await ide.until(lambda: "in_progress" in json.dumps(ide.log.updates(session)), "the command", START_S)
             assert await ide.request(STEER, steering(session, "mind the gap")) == {"outcome": "injected"}
+            waits = await ide.start_prompt(session, "never begun")
+            await ide.request("session/list", {}, timeout_s=START_S)  # its answer comes after the prompt was taken
+            assert waits.answer is None
             await ide.signal(signal.SIGKILL)
             await ide.exit()
-        async with spawn(model=MODEL, env=stub.environment(), caps={}) as ide:
+        async with spawn_version(model=MODEL, env=stub.environment(), caps={}) as ide:
             await ide.initialize()
-            loading = {"sessionId": session, "cwd": str(project), "mcpServers": []}
-            await (await ide.start("session/load", loading)).result(START_S)
-            again = [one["content"] for one in ide.log.updates(session) if "user_message" in one["sessionUpdate"]]
-            assert [block["text"] for block in again] == ["begin", "mind the gap"]
+            loading: dict[str, Any] = {"sessionId": session, "cwd": str(project), "mcpServers": []}
+            again = {1: "session/load", 2: "session/resume"}[version]
+            if version == 2:
+                loading["replayFrom"] = {"type": "start"}
+            await (await ide.start(again, loading)).result(START_S)
+            shown = [one["content"] for one in ide.log.updates(session) if "user_message" in one["sessionUpdate"]]
+            blocks = shown if version == 1 else [block for content in shown for block in content]
+            assert [block["text"] for block in blocks] == ["begin", "mind the gap"]
             assert (await ide.prompt(session, "go on", timeout_s=START_S)).text == "I know"
         told = said(stub.requests[-1])
     assert not dangling(stub.requests[-1].messages)
+    assert "never begun" not in json.dumps(told)
     roles = [(role, words) for role, words in told if role != "user" or "mind the gap" in words]
     assert [role for role, _ in roles][:3] == ["assistant", "tool", "user"], "behind the result of the call"
 
 
 async def test_words_to_a_turn_that_was_cancelled_are_part_of_the_next_prompt(
-    spawn_version: Versioned, project: Path
+    spawn_version: Spawn, project: Path
 ) -> None:
     slow = Reply(calls=[Call("run_command", {"command": "sleep 60"})])
     with StubOpenAI([slow, Reply(text=["both"])]) as stub:
@@ -154,9 +149,7 @@ async def test_words_to_a_turn_that_was_cancelled_are_part_of_the_next_prompt(
     assert words.index("not like that") < words.index("again")
 
 
-async def test_an_engine_without_requests_takes_the_words_as_a_further_run(
-    spawn_version: Versioned, project: Path
-) -> None:
+async def test_an_engine_without_requests_takes_the_words_as_a_further_run(spawn_version: Spawn, project: Path) -> None:
     async with spawn_version([text("alpha"), until_go()], [text("beta")], [text("gamma")]) as ide:
         ide.person.will("allow_once")
         session = await ide.open(project)
@@ -230,7 +223,7 @@ async def test_prompts_wait_in_order_and_a_cancel_keeps_them(spawn: Spawn, proje
         assert {(await one.result())["stopReason"] for one in (third, *last[:16])} == {"cancelled"}
 
 
-async def test_a_prompt_may_join_the_turn_by_setting(spawn_version: Versioned, project: Path, version: int) -> None:
+async def test_a_prompt_may_join_the_turn_by_setting(spawn_version: Spawn, project: Path, version: int) -> None:
     slow = Reply(calls=[Call("run_command", {"command": "until [ -e go ]; do sleep 0.05; done"})])
     with StubOpenAI([slow, Reply(text=["done"])]) as stub:
         env = {**stub.environment(), "PUNIE_PROMPTS_WHILE_BUSY": "steer"}
@@ -247,7 +240,7 @@ async def test_a_prompt_may_join_the_turn_by_setting(spawn_version: Versioned, p
                 assert [one["content"] for one in shown] == [blocks]
             blocks = [{"type": "text", "text": "/usage"}]
             command = await ide.start("session/prompt", {"sessionId": session, "prompt": blocks})
-            await ide.until(lambda: stub.requests, "a request")
+            await ide.request("session/list", {}, timeout_s=START_S)  # its answer comes after the prompts were taken
             (project / "go").write_text("", "utf-8")
             assert (await first.turn(START_S)).stop == "end_turn"
             for one in (second, command):

@@ -35,10 +35,12 @@ def test_a_turn_of_a_real_session_is_on_the_page(tmp_path: Path):
     session_id = first.stdout.split('"sessionId": "')[1].split('"')[0]
     punie(tmp_path, "ask", "--model", model, "--session", session_id, "and again")
     done = punie(tmp_path, "trace", "last")
-    page = tmp_path / f"punie-trace-{session_id}.html"
+    page = tmp_path / f"home/punie/state/traces/punie-trace-{session_id}.html"
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{page}\n", "")
     told = page.read_text(encoding="utf-8")
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+    assert list(tmp_path.glob("*.html")) == [], "nothing is written in the project"
     for said in (
         "read &lt;b&gt;it&lt;/b&gt;", "let me see", "120 in, 34 out", "320 in, 40 out", "Reading a.txt",
         "asked, denied, nobody answered", "old", "come back later", "failed",
@@ -66,20 +68,22 @@ def test_the_page_goes_where_it_is_told_and_over_nothing_else(tmp_path: Path):
     other = tmp_path / "mine.html"
     other.write_text("<!doctype html>\nmine")
     with pytest.raises(PageError, match="is there already and is no trace"):
-        page_target(str(other), "s", force=False)
-    assert page_target(str(other), "s", force=True) == other
+        page_target(str(other), "s", tmp_path, force=False)
+    assert page_target(str(other), "s", tmp_path, force=True) == other
     other.write_text(f"<!doctype html>\n{MARK}\n")
-    assert page_target(str(other), "s", force=False) == other
+    assert page_target(str(other), "s", tmp_path, force=False) == other
     with pytest.raises(PageError, match="is a directory"):
-        page_target(str(tmp_path), "s", force=False)
+        page_target(str(tmp_path), "s", tmp_path, force=False)
     with pytest.raises(PageError, match="is no file"):
-        page_target("/dev/null", "s", force=True)
+        page_target("/dev/null", "s", tmp_path, force=True)
 
 
-def test_an_id_makes_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    assert page_target(None, "../../etc/passwd\n", force=False) == tmp_path / "punie-trace-.._.._etc_passwd_.html"
-    assert len(page_target(None, "x" * 10_000, force=False).name) < 150
+def test_an_id_makes_no_path_and_a_folder_that_cannot_be_made_is_said(tmp_path: Path):
+    folder = tmp_path / "state/traces"
+    assert page_target(None, "../../etc/passwd\n", folder, force=False) == folder / "punie-trace-.._.._etc_passwd_.html"
+    assert len(page_target(None, "x" * 10_000, folder, force=False).name) < 150
+    with pytest.raises(PageError, match="Name another with --output"):
+        page_target(None, "s", Path("/dev/null/traces"), force=False)
 
 
 def test_a_page_that_breaks_off_leaves_what_was_there(tmp_path: Path):

@@ -6,9 +6,11 @@ import json
 import logging
 import signal
 import sqlite3
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -19,6 +21,7 @@ from tests.e2e.entries import MINIMAL
 from tests.e2e.raw_client import RawClient, clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, fail, parallel, raw_call, text, usage
 from tests.e2e.turns import Card, Turn
+from tests.fakes.mcp_servers import stdlib_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("S0-50", "S2-93", "S2-35", "M-20")]
 
@@ -239,7 +242,7 @@ async def test_nothing_recorded_is_a_friendly_line(tmp_path: Path, project: Path
 
 
 @pytest.mark.requirement("S0-50")
-async def test_disabling_what_is_unused_makes_the_next_sessions_catalogue_smaller(
+async def test_what_is_unused_costs_what_the_list_of_costs_says_and_disabling_it_makes_catalogues_smaller(
     spawn: Spawn, tmp_path: Path, project: Path
 ):
     env = clean_environment(tmp_path / "home")
@@ -248,6 +251,17 @@ async def test_disabling_what_is_unused_makes_the_next_sessions_catalogue_smalle
     idle = [row["tool"] for row in reported(tmp_path, project)["unused"]]
     assert "git_log" in idle
     assert all(name in shown for name in idle)
+    server = {"time": {"command": sys.executable, "args": [str(Path(stdlib_server.__file__))]}}
+    (tmp_path / "home/punie/mcp.json").write_text(json.dumps({"mcpServers": server}), "utf-8")
+    lines = {**env, "PUNIE_TOOLS_DISCLOSURE": "lines"}
+    costs, used = (
+        json.loads(run_cli(*words, "--json", env=lines, cwd=project).stdout)
+        for words in (("tools", "tokens"), ("usage",))
+    )
+    tokens = {row["tool"]: row["tokens"] for row in used["unused"]}
+    assert "time__echo" in tokens
+    assert {"search_tools", "call_tool"} & tokens.keys() == set(), "without them the others could not be reached"
+    assert {**tokens, "read_file": ANY} == {row["name"]: row["tokens"] for row in costs["tools"]}
     done = run_cli("usage", "--disable", "git_log", "git_diff", env=env, cwd=project)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "home/punie/config.toml").read_text("utf-8") == '[tools]\ndisabled = ["git_log", "git_diff"]\n'

@@ -77,8 +77,16 @@ def test_no_line_of_the_table_is_wider_than_a_terminal() -> None:
     assert max(len(line) for line in table([row])) <= WIDTH
 
 
+def test_another_versions_rows_stand_beside_in_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(_ECHO, "script", "--json", "--before", f"{sys.executable} {_ECHO}") == 0
+    groups = [row["group"] for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert list(dict.fromkeys(groups)) == ["script engine, before", "script engine"]
+
+
 def test_every_measurement_has_a_name_for_only() -> None:
-    names = "start first new script desk permission boxes disclosure servers sessions model memory concurrent large"
+    names = (
+        "start first new script desk permission boxes disclosure servers sessions model growth memory concurrent large"
+    )
     assert set(MEASUREMENTS) == {*names.split(), "peers"}
 
 
@@ -152,6 +160,11 @@ def test_a_page_is_made_of_a_run(tmp_path: Path) -> None:
         "| spawn to the end of the first prompt | 900 ms | 600 (bare Pydantic AI) | 1.50 times | ≤ 1.30 times over |"
         in whole
     )
+    for_users, _, for_contributors = whole.partition("## For contributors")
+    assert "- A session is open 1,000 ms after the start (<other> 4,000 ms)." in for_users
+    assert "An IDE with sixty tools adds 255 tokens to a request." in for_users
+    assert "target" not in for_users
+    assert "### First prompt" in for_contributors
     plot = (tmp_path / "docs" / "plots" / "session.svg").read_text()
     assert "&lt;other&gt;" in plot
     assert ET.fromstring(plot).tag.endswith("svg")  # noqa: S314 - our own file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import logging
 import os
@@ -487,11 +488,16 @@ def test_a_database_that_others_can_read_fails(machine: Machine, database: Path)
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX's permissions")
 def test_stored_keys_are_named_and_never_shown(machine: Machine):
-    key = {"OPENAI_API_KEY": {"key": "sk-verysecretkey0123456789"}}
-    file = machine.write(machine.punie / "state/credentials.json", json.dumps(key))
+    key = {"OPENAI_API_KEY": {"key": "sk-verysecretkey0123456789", "baseUrl": "http://old/v1"}}
+    own = {"own": {"keyring": True, "baseUrl": "http://host/v1", "protocol": "openai-chat"}}
+    file = machine.write(machine.punie / "state/credentials.json", json.dumps(own))
     file.chmod(0o600)
     check = only(doctor_state.credentials(machine.case()))
+    assert check.detail == "stored: own (keyring, http://host/v1)"
+    file.write_text(json.dumps(key))
+    check = only(doctor_state.credentials(machine.case()))
     assert "verysecret" not in check.detail + str(check.fix)
+    assert "(file, http://old/v1); an earlier version kept an address" in check.detail
     file.chmod(0o644)
     check = failed(doctor_state.credentials(machine.case()), "credentials.json")
     assert "verysecret" not in check.detail + str(check.fix)
@@ -568,14 +574,21 @@ def test_this_machine_is_told_with_interpreter_installation_and_extras(machine: 
         doctor_machine.interpreter(machine.case()), sys.executable, f"{sys.version_info.major}.{sys.version_info.minor}"
     )
     well(doctor_machine.installation(machine.case()), str(Path(doctor_machine.punie.__file__).parent))
-    well(doctor_machine.extras(machine.case()), "postgres")
+    well(doctor_machine.installed_extras(machine.case()), "postgres")
     well(doctor_machine.ripgrep(machine.case()))
 
 
 def test_a_library_that_is_missing_fails_with_how_to_install_it(machine: Machine, monkeypatch: pytest.MonkeyPatch):
-    there = doctor_machine._is_there
-    monkeypatch.setattr(doctor_machine, "_is_there", lambda name: name != "apsw" and there(name))
-    failed(doctor_machine.interpreter(machine.case()), "apsw", "pip install")
+    there = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "apsw":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return {"websockets": "14.2"}.get(name) or there(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    failed(doctor_machine.interpreter(machine.case()), "apsw is missing", "pip install")
+    well(doctor_machine.installed_extras(machine.case()), "serve: websockets 14.2 is too old", "pip install")
 
 
 def test_wsl_is_told_with_what_it_means_for_the_ide(machine: Machine):

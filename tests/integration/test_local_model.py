@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from punie.domain.session.turn import StopReason, Turn, TurnLimits
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt
+from punie.mechanics.installation import install_line
 from punie_gguf import server as server_module
 from punie_gguf.engine import LocalModelEngine, LocalModelSession, local_engine
 from punie_gguf.server import ModelServer, Serving
@@ -377,7 +379,7 @@ async def test_a_missing_file_and_a_missing_package_are_told_when_the_engine_is_
     with pytest.raises(EngineError, match=r"none\.gguf cannot be opened \(No such file"):
         Engines().load(f"gguf:{tmp_path}/none.gguf")
     mocker.patch.object(server_module.importlib.util, "find_spec", return_value=None)
-    with pytest.raises(EngineError, match=r"pip install 'punie\[local\]'"):
+    with pytest.raises(EngineError, match=re.escape(install_line("local"))):
         Engines().load(f"gguf:{model}")
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from punie.domain.errors import EngineError
 from punie.domain.session.turn import StopReason
+from punie.mechanics.installation import install_line
 from punie_openai_agents.engine import OpenAiAgentsEngine
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor
 from tests.integration import engine_bench
@@ -89,7 +90,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "agents", None)
     with pytest.raises(EngineError) as caught:
         OpenAiAgentsEngine("openai:gpt-5").load()
-    assert "pip install 'punie[openai-agents]'" in str(caught.value)
+    assert install_line("openai-agents") in str(caught.value)
     assert caught.value.kind == "configuration"
 
 

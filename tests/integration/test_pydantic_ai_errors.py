@@ -20,6 +20,7 @@ from punie.domain.errors import EngineError
 from punie.domain.model.provider import ModelSettings
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.values.content import Prompt
+from punie.mechanics.installation import install_line
 from tests.fakes.engine_side import FakeEventSink, FakeToolDoor, catalog_of
 from tests.integration.test_engine_errors import error_of
 
@@ -34,8 +35,8 @@ TURN = Turn("turn", "session", Prompt.of_text("SECRET PROMPT"))
 @pytest.mark.parametrize(
     ("model", "kind", "says"),
     [
-        ("groq:llama-3", "configuration", "pip install 'punie[groq]'"),
-        ("google:gemini-2.5-pro", "configuration", "pip install 'punie[google]'"),
+        ("groq:llama-3", "configuration", install_line("groq")),
+        ("google:gemini-2.5-pro", "configuration", install_line("google")),
         ("nope:x", "configuration", "provider:name"),
         ("gpt-4o", "configuration", "provider:name"),
         ("", "configuration", "provider:name"),

@@ -150,6 +150,24 @@ def test_a_commit_carries_receipts_that_are_proven(place: Place, capsys: pytest.
     assert "\x1b" not in text
 
 
+def test_commits_of_a_command_have_notes_where_the_session_changed_them(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = "git commit -qm one a.py && git add -A && git commit -qm two"
+    run_sync(place, write("a.py", "a = 2\n"), write("c.py", "c = 1\n"), ("run_command", {"command": both}))
+
+    for name, path in (("HEAD~1", "a.py"), ("HEAD", "c.py")):
+        assert place.note(name)["files"][path]["change"] == "tool"
+        assert standings(verify(place, capsys, place.git("rev-parse", name).strip())) == {path: "proven"}
+    noted = place.git("notes", "--ref=punie", "list")
+
+    run_sync(place, person("b.py", "b = 2\n"), ("run_command", {"command": "git commit -qam theirs"}))
+    run_sync(
+        place, ("run_command", {"command": "git checkout -q -b other HEAD~2 && git commit -qm away --allow-empty"})
+    )
+    assert place.git("notes", "--ref=punie", "list") == noted
+
+
 def test_a_second_session_adds_its_note_and_what_is_forged_is_refuted(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:

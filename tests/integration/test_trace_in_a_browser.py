@@ -93,6 +93,27 @@ def test_it_is_light_or_dark_as_the_person_prefers_or_says(shown: Browser):
     assert shown.run(PAPER) == dark
 
 
+def test_what_failed_or_was_denied_is_red(shown: Browser):
+    red = shown.run("getComputedStyle(document.querySelector('.failure')).backgroundColor")
+    rows = shown.run("[...document.querySelectorAll('.step .line')].map(row => "
+                     "[row.closest('.step').matches('.trouble'), getComputedStyle(row).backgroundColor])")  # fmt: skip
+    assert [trouble for trouble, _ in rows].count(True) == 2
+    assert all((colour == red) is trouble for trouble, colour in rows)
+
+
+def test_a_phone_shows_no_holes(shown: Browser):
+    """The tiles fill their rows, and a step's row is no higher than its words, its badges and its bar."""
+    shown.resize(390)
+    ends = shown.run("[...document.querySelectorAll('.tiles > div')].map(one => one.getBoundingClientRect())"
+                     ".map(box => [box.top, box.right])")  # fmt: skip
+    rows = {top: max(right for other, right in ends if other == top) for top, _ in ends}
+    assert len({round(right) for right in rows.values()}) == 1
+    heights = shown.run("[...document.querySelectorAll('.step .line')].map(row => row.clientHeight - 12 - "
+                        "['.what', '.track', '.more'].map(part => row.querySelector(part)).filter(part => part)"
+                        ".map(part => part.offsetHeight).reduce((sum, one) => sum + one, 0))")  # fmt: skip
+    assert max(heights) <= 8
+
+
 @pytest.mark.parametrize("width", [320, 400, 1280])
 def test_nothing_is_wider_than_the_window(shown: Browser, width: int):
     shown.resize(width)
@@ -116,7 +137,7 @@ def test_it_can_be_used_by_keyboard_alone(shown: Browser):
     assert shown.run("document.activeElement.id") == "search"
     for letter in "exit code 0":
         shown.press(letter)
-    shown.run("new Promise(done => new MutationObserver(done).observe(found, {childList: true}))")
+    shown.run("new Promise(done => { const look = () => found.value ? done() : setTimeout(look, 20); look(); })")
     assert shown.run("found.value").startswith("1 of ")
     assert shown.run(SHOWN) == 1
     shown.press("Escape")

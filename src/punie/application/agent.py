@@ -273,6 +273,8 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
                         await place.turn.done.wait()
         except Exception:
             if place is None:
+                if taken is not None and taken.summary is None:
+                    await taken.forget()
                 raise
             # The session was served; what broke while it was taken down must not take the others along.
             self.log.exception("session %s: closing it failed", session_id)

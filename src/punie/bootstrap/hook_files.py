@@ -43,7 +43,7 @@ def found_hooks(path: Path, cwd: str) -> FoundHooks | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        return FoundHooks(str(path), HooksFile(problems=(f"it cannot be read ({error})",)))
+        return FoundHooks(str(path), HooksFile(problems=(f"it cannot be read ({error}); none of its hooks run",)))
     scripts: dict[str, str] = {}
     for hook in read.hooks:
         scripts |= ProgramFiles(cwd).digests(_words(hook, cwd), {})

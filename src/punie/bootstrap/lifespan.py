@@ -20,7 +20,7 @@ from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
-from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.server_files import ConfiguredServers, configured_servers
 from punie.bootstrap.settings.files import hooks_files, state_dir
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
 from punie.bootstrap.settings.settings import Settings
@@ -28,7 +28,6 @@ from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.bootstrap.warm_up import WarmUp, load_servers, load_validator
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
-from punie.domain.servers.server import ServerConfig
 from punie.domain.session.session import SessionSpec
 from punie.mechanics.process_group import close_to_others
 from punie.ports.people import Peer
@@ -105,16 +104,10 @@ class Process:
         """As `settings`, in a thread: a project's file may take its time."""
         return await anyio.to_thread.run_sync(self.settings, cwd)
 
-    def _servers(self, spec: SessionSpec) -> tuple[ServerConfig, ...]:
-        """The client's servers, the project's and the user's; a file that cannot be read is named in the log."""
+    def _configured(self, spec: SessionSpec) -> tuple[ConfiguredServers, tuple[FoundHooks, ...]]:
+        """The client's servers, the project's and the user's, with the problems of files; and the files of hooks."""
         found = configured_servers(self.environ, spec.cwd)
-        for problem in found.problems:
-            self.log.warning("%s", problem)
-        return (*spec.servers, *found.configs)
-
-    def _configured(self, spec: SessionSpec) -> tuple[tuple[ServerConfig, ...], tuple[FoundHooks, ...]]:
-        """The servers, and the files of hooks."""
-        servers = self._servers(spec)
+        servers = evolve(found, configs=(*spec.servers, *found.configs))
         if not any(map(os.path.exists, hooks_files(self.environ, spec.cwd))):
             return servers, ()
         from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
@@ -138,7 +131,8 @@ class Process:
 
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
-        servers, hooks = await anyio.to_thread.run_sync(self._configured, spec)
+        found, hooks = await anyio.to_thread.run_sync(self._configured, spec)
+        servers = found.configs
         just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
         read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
@@ -150,9 +144,12 @@ class Process:
             await anyio.to_thread.run_sync(load_validator)
             self._has_validator = True
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
-        for found in hooks:  # no tool writes a file that runs without a question
-            settings = protecting(settings, (f"{spec.cwd}/{name}" for name in found.scripts))
-        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log, hooks)
+        for file in hooks:  # no tool writes a file that runs without a question
+            settings = protecting(settings, (f"{spec.cwd}/{name}" for name in file.scripts))
+        doubts = (*settings.doubts, *found.problems)
+        for doubt in doubts:
+            self.log.info("%s", doubt)
+        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log, hooks, doubts)
         box = container.session(setup=setup, peer=peer)
         if self._telemetry is not None:
             box.recorder().watch = self._telemetry.watch(session_id).take

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.language_server.server import LanguageServer
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.local.files.file_tree import LocalFileTree
-from punie.adapters.local.files.output_store import LocalOutputStore
+from punie.adapters.local.files.output_store import LocalOutputStore, temporary_folder
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.tree_scan import TreeScanner
 from punie.adapters.local.files.workspace import LocalWorkspace
@@ -35,6 +34,7 @@ from punie.bootstrap.settings.keys import (
 from punie.bootstrap.settings.values import Sandbox
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside
+from punie.mechanics.home import home_of
 from punie.ports.code import CodeServer
 from punie.ports.people import Peer
 from punie.ports.repository import Repository
@@ -49,12 +49,12 @@ def guard(setup: SessionSetup) -> LocalPathGuard:
 
 def outputs() -> LocalOutputStore:
     """A folder of its own outside the project, for results that are too long for the model."""
-    return LocalOutputStore(str(Path(tempfile.gettempdir()).resolve() / f"punie-{secrets.token_hex(16)}"))
+    return LocalOutputStore(str(Path(temporary_folder()) / f"punie-{secrets.token_hex(16)}"))
 
 
 def boxes(setup: SessionSetup, guard: LocalPathGuard, outputs: LocalOutputStore) -> Boxes | None:
     """The boxes around commands; None where the settings want none."""
-    settings, roots, home = setup.settings, guard.roots, str(Path.home())
+    settings, roots, home = setup.settings, guard.roots, home_of()
     if settings[SANDBOX] is Sandbox.NONE:
         return None
     if settings[SANDBOX] is not Sandbox.BUBBLEWRAP:
@@ -94,7 +94,7 @@ def code(
     """The language server, which reads files as the client has them where the client reads any."""
     disk, roots = files.get(Workspace), guard.roots or (setup.spec.cwd,)
     reader = peer.workspace if peer.capabilities.read_text_file and peer.workspace is not None else disk
-    talk, wanted = partial(talking, boxes, roots, str(Path.home())), setup.settings[CODE_SERVER].value
+    talk, wanted = partial(talking, boxes, roots, home_of()), setup.settings[CODE_SERVER].value
     return LanguageServer(roots, guard, reader, disk, talk, setup.log, wanted)
 
 

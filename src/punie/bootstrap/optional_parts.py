@@ -52,8 +52,10 @@ def _store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) 
 
         return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
     if importlib.util.find_spec("psycopg") is None:
-        key = SESSION_STORE.name
-        why = f"{key} names a PostgreSQL server, and the library for it is not installed: install punie[postgres]"
+        from punie.mechanics.installation import install_line
+
+        key, how = SESSION_STORE.name, install_line("postgres")
+        why = f"{key} names a PostgreSQL server, and the library for it is not installed: {how}"
         raise SettingsError(settings.origins.get(key, key), why)
     from punie.adapters.storage.sessions.postgres import PostgresSessionStore
 
@@ -78,7 +80,9 @@ def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry |
         log.warning("telemetry: spans are sent as %s alone, and %s is asked for: none are sent", SPOKEN, protocol)
         return None
     if not all(_installed(name) for name in NEEDED):
-        log.warning("telemetry: an endpoint is set, and the library for it is not installed: install punie[otel]")
+        from punie.mechanics.installation import install_line
+
+        log.warning("telemetry: an endpoint is set, and the library for it is not installed: %s", install_line("otel"))
         return None
     try:
         from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry

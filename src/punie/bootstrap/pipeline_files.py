@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +17,11 @@ from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.pipelines.problem_lines import at_line, lines_of
 from punie.application.pipelines.reading import PipelineReader, ReadPipeline, recursions
-from punie.application.tools.own_tools import OWN_TOOLS
 from punie.bootstrap.settings.files import IN_PROJECT
 from punie.domain.pipelines.expressions import Problem
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES, Pipeline
 from punie.domain.values.display import one_line
-from punie.mechanics.files import bytes_of, names_in, opened_folder, read_file
+from punie.mechanics.files import names_in, opened_folder, read_file
 from punie.mechanics.toml_reading import parse_toml
 
 ENDING = ".toml"
@@ -66,7 +65,7 @@ def shelf_of(own: str | None, cwd: str) -> Shelf:
 
     Never raises for the content of a file.
     """
-    reader = _reader()
+    reader = new_reader()
     return _shelf([*_written(own, cwd, reader), *_shipped(reader)])
 
 
@@ -84,7 +83,8 @@ def offered_shelf(own: str | None, cwd: str, shipped: tuple[str, ...]) -> Shelf:
     return Shelf(tuple(one for one in whole.pipelines if one.name in wanted), whole.files)
 
 
-def _reader() -> PipelineReader:
+def new_reader() -> PipelineReader:
+    """A reader of pipeline files."""
     return PipelineReader(PythonExpressions(), JsonSchemaRsValidator())
 
 
@@ -110,21 +110,6 @@ def log_problems(shelf: Shelf, log: logging.Logger) -> tuple[Pipeline, ...]:
     for line in shelf.problems():
         log.warning("%s", line)
     return shelf.pipelines
-
-
-def checked(own: str | None, cwd: str, path: Path) -> ReadPipeline:
-    """Every problem of one file, checked together with the pipelines of `cwd`. Raises `OSError`."""
-    content = bytes_of(path)
-    read = read_bytes(content, _reader(), path.name, PROJECT, str(path))
-    if read.pipeline is None:
-        return read
-    others = [one for one in shelf_of(own, cwd).pipelines if one.name != read.pipeline.name]
-    turning = recursions((*others, read.pipeline)).get(read.pipeline.name)
-    problems = [*read.problems, *_unknown(read.pipeline, others)]
-    if turning is not None:
-        problems.append(_recursion(read.pipeline, turning))
-    lines = lines_of(content.decode("utf-8", "replace"), len(read.pipeline.steps))
-    return ReadPipeline(None if turning else read.pipeline, tuple(at_line(one, lines) for one in problems))
 
 
 def read_bytes(content: bytes, reader: PipelineReader, name: str, place: str, path: str) -> ReadPipeline:
@@ -175,26 +160,15 @@ def _shipped(reader: PipelineReader) -> Iterator[PipelineFile]:
             yield PipelineFile(entry.name, SHIPPED, read)
 
 
-def _unknown(pipeline: Pipeline, others: Iterable[Pipeline]) -> Iterator[Problem]:
-    known = {*OWN_TOOLS, *(one.name for one in others)}
-    for place, step in enumerate(pipeline.steps):
-        if step.tool not in known and step.tool != pipeline.name:
-            yield Problem(
-                f"no tool of Punie's own and no pipeline is named {step.tool}; an IDE or a server must offer it",
-                f"steps[{place}].tool",
-                step.id,
-                warning=True,
-            )
-
-
 def _with_recursion(file: PipelineFile, turning: Mapping[str, tuple[str, ...]]) -> PipelineFile:
     pipeline = file.read.pipeline
     if pipeline is None or pipeline.name not in turning:
         return file
-    problems = (*file.read.problems, _recursion(pipeline, turning[pipeline.name]))
+    problems = (*file.read.problems, recursion_of(pipeline, turning[pipeline.name]))
     return evolve(file, read=ReadPipeline(None, problems))
 
 
-def _recursion(pipeline: Pipeline, way: tuple[str, ...]) -> Problem:
+def recursion_of(pipeline: Pipeline, way: tuple[str, ...]) -> Problem:
+    """The problem of a pipeline that calls itself on that way."""
     place = next(place for place, step in enumerate(pipeline.steps) if step.tool == way[1])
     return Problem(f"it comes back to itself: {' -> '.join(way)}", f"steps[{place}].tool", pipeline.steps[place].id)

@@ -16,6 +16,7 @@ from punie.domain.values.json_value import array_in, json_type, object_in
 from punie.domain.values.jsonc import Twice, parse_jsonc
 from punie.domain.values.variables import DotenvError, Input, Variables, parse_dotenv
 from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
+from punie.mechanics.home import home_of
 
 FILE_NAME = "mcp.json"
 PROJECT_FILES = (".punie/mcp.json", ".mcp.json")
@@ -50,7 +51,7 @@ def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServer
     A file that cannot be read is named in `problems`, and the others are used. Of two servers with one name the
     project's is used, and of two in the project the one in `.punie/mcp.json`.
     """
-    variables = Variables(environ, cwd, str(Path.home()))
+    variables = Variables(environ, cwd, home_of())
     files = [(ServerOrigin.PROJECT, Path(cwd) / name) for name in PROJECT_FILES]
     files.append((ServerOrigin.USER, user_servers_file(environ)))
     found: dict[str, ServerConfig] = {}
@@ -63,7 +64,7 @@ def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServer
         try:
             configs = _servers_in(path, EntrySource(origin, str(path), variables, env_file))
         except ServersFileError as error:
-            problems.append(str(error))
+            problems.append(f"{error}. None of its servers is used until it is correct.")
             continue
         for config in configs:
             other = found.setdefault(config.name, config)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from punie.adapters.console.front_end import DenialTally, HeadlessBroker, TextSink
+from punie.adapters.console.events import TextSink
+from punie.adapters.console.questions import HeadlessBroker
 from punie.application.desk.turn_desk import TurnDesk
 from punie.application.offer.registry import ToolRegistry
 from punie.application.turns.live_session import LiveSession
@@ -76,7 +77,7 @@ async def open_session_here(
     process = Process(
         os.environ if environ is None else environ, {**(flags or {}), "model": model}, log, plug_ins=plug_ins
     )
-    sink = TextSink(sys.stdout, sys.stderr, DenialTally())
+    sink = TextSink(sys.stdout, sys.stderr)
     peer = Peer(ClientCapabilities(names_options=True), broker or HeadlessBroker(), sink, person=broker is not None)
     async with session_of(process, cwd, peer) as here:
         yield here

@@ -6,7 +6,6 @@ No function here waits or opens anything. Parts that most sessions do without ar
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from punie.adapters.checks.python_checks import is_found
@@ -68,6 +67,7 @@ from punie.domain.tools.availability import Surroundings, capabilities_of
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.display import one_line
 from punie.domain.values.terminal import Box
+from punie.mechanics.home import home_of
 from punie.ports.people import Peer
 from punie.ports.tools import PythonChecks
 
@@ -83,6 +83,8 @@ def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecor
     made = SessionRecorder(peer.events, clock, setup.conversation.record(clock, setup.log))
     if setup.settings[KEEP_SESSIONS] and not made.record.is_kept:
         made.notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
+    for doubt in setup.doubts:
+        made.notices.warn("Check your settings", doubt)
     return made
 
 
@@ -246,7 +248,7 @@ def permission(
     setup: SessionSetup, peer: Peer, context: SessionContext, files: Services, shared: Shared
 ) -> SessionPermission:
     """Decides about calls."""
-    review = CommandReview(shared.parser, context.guard, str(Path.home()))
+    review = CommandReview(shared.parser, context.guard, home_of())
     questions, changes = OpenQuestions(peer.broker), files.get(SessionChanges)
     offer, named = setup.settings[STORED_OPTION], peer.capabilities.names_options
     stores = offer is StoredOption.ALWAYS or (offer is StoredOption.AUTO and named)
@@ -268,13 +270,13 @@ def hooks(
     if not any(found.read.hooks for found in setup.hooks):
         return None
     from punie.adapters.local.programs.spoken import SpokenLines
-    from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks
+    from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks, bounded_by
 
     kept, box = setup.conversation.kept, Box.WORK if setup.settings[BOX_HOOKS] else Box.NONE
     around = HookSurroundings(
         setup.id, setup.spec.cwd, SpokenLines(boxes), context.events, context.clock,
-        permission.approvals.audit.record, recorder.notices.warn, lambda: permission.policy.mode, box,
-        resumed=kept is not None and kept.summary is not None,
+        permission.approvals.audit.record, recorder.notices.warn, lambda: permission.policy.mode,
+        bounded_by(context.validator), box, resumed=kept is not None and kept.summary is not None,
     )  # fmt: skip
     return SessionHooks(tuple(hook for found in setup.hooks for hook in found.read.hooks), around)
 

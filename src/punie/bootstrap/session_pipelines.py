@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from punie.application.tools.session.run_code import RunCode
     from punie.domain.pipelines.pipeline import Pipeline
 
-NO_MONTY = (
-    "tools.code_mode is on, but the sandbox that it needs is not installed, so run_code is not offered: "
-    "install punie[code], or switch the setting off"
-)
+NO_MONTY = "tools.code_mode is on, but run_code needs a sandbox that is not installed. Switch it off, or install it: %s"
 
 
 @define
@@ -78,7 +75,9 @@ def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> Pipeline
 def _program_tool(log: logging.Logger) -> RunCode | None:
     """The tool `run_code`; None, with a line in the log, where the sandbox is not installed."""
     if find_spec("pydantic_monty") is None:
-        log.warning(NO_MONTY)
+        from punie.mechanics.installation import install_line
+
+        log.warning(NO_MONTY, install_line("code"))
         return None
     from punie.adapters.monty.sandbox import MontySandbox
     from punie.application.tools.session.run_code import RunCode, ToolsInReach

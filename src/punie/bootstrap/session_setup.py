@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 @frozen
 class SessionSetup:
-    """Everything that is decided about a session before its parts are built; lives as long as the session."""
+    """Everything that is decided about a session before its parts are built; lives as long as the session.
+
+    `doubts` are sentences for a person about files and settings that are not as they were meant.
+    """
 
     id: str
     spec: SessionSpec
@@ -34,6 +37,7 @@ class SessionSetup:
     plug_ins: PlugIns
     log: logging.Logger
     hooks: tuple[FoundHooks, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 @frozen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 from collections.abc import Callable, Mapping
@@ -58,6 +59,8 @@ class WarmUp:
         return job.result
 
     def _work(self) -> None:
+        usual = gc.get_threshold()
+        gc.set_threshold(50_000, 50)  # the collector would look through all that is being loaded, again and again
         for job in self._jobs.values():
             try:
                 job.result = job.work()
@@ -71,6 +74,8 @@ class WarmUp:
             for token, ready in waiters:
                 with suppress(RuntimeError):  # the event loop has ended, and nothing waits any more
                     from_thread.run_sync(ready.set, token=token)
+        gc.freeze()  # it stays for as long as the process
+        gc.set_threshold(*usual)
 
 
 def load_servers() -> None:

@@ -4,13 +4,68 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from punie.domain.permission.rules import Mode
+from punie.mechanics.nearest import did_you_mean
 
 # argparse gives the type of add_subparsers() no public name.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser of a command line, whose errors name what a person may have meant, and the help.
+
+    Words that no parser knows are an error of the innermost command. A command that needs an action and is given
+    nothing prints its help to stderr.
+    """
+
+    _has_actions = False
+    rest: str | None = None
+    """The value that the words after `--` become, as they are."""
+
+    def add_subparsers(self, **named: Any) -> Any:
+        """See `argparse.ArgumentParser.add_subparsers`."""
+        self._has_actions = True
+        return super().add_subparsers(**named)
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride] - the same three forms, in one
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """See `argparse.ArgumentParser.parse_known_args`; nothing is left over."""
+        words = sys.argv[1:] if args is None else list(args)
+        if self._has_actions and not words:
+            self.print_help(sys.stderr)
+            self.exit(2)
+        if self.rest is not None and "--" in words:
+            at = words.index("--")
+            words, rest = words[:at], words[at + 1 :]
+            self.set_defaults(**{self.rest: rest})
+        found, unknown = super().parse_known_args(words, namespace)
+        if unknown:
+            flags = [word for word in unknown if word.startswith("-")]
+            there = [flag for action in self._actions for flag in action.option_strings]
+            quotes = " Words that belong together need quotes."
+            near = did_you_mean(flags[0].partition("=")[0], there) if flags else quotes
+            self.error(f"unrecognized: {' '.join(unknown)}.{near}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Write the usage and the error to stderr, and exit with code 2."""
+        from punie.domain.values.display import display_safe
+
+        self.print_usage(sys.stderr)
+        said = display_safe(message).rstrip(".")
+        end = "" if said.endswith("?") else "."
+        self.exit(2, f"{self.prog}: {said}{end} `{self.prog} --help` describes it all.\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            there = [str(choice) for choice in action.choices]
+            what = f"there is no {value!r}.{did_you_mean(value, there)} There are {', '.join(there)}."
+            raise argparse.ArgumentError(action, what)
 
 
 def new_command(commands: Commands, name: str, help_text: str, run: str, *first: str) -> argparse.ArgumentParser:
@@ -22,6 +77,12 @@ def new_command(commands: Commands, name: str, help_text: str, run: str, *first:
     command = commands.add_parser(name, allow_abbrev=False, help=help_text)
     command.set_defaults(run=run, first=first)
     return command
+
+
+def takes_rest(command: argparse.ArgumentParser, name: str) -> None:
+    """Have the words after `--` become that value, whatever they look like; without `--` it has its default."""
+    if isinstance(command, CommandParser):
+        command.rest = name
 
 
 def new_actions(commands: Commands, name: str, help_text: str) -> Commands:
@@ -79,6 +140,19 @@ def add_rules(command: argparse.ArgumentParser) -> None:
             default=[],
             help=f"{name} TOOL, TOOL:ARGV-PREFIX, fetch_page:HOST or TOOL@PATH-GLOB; may be repeated",
         )
+
+
+LAST = "last"
+"""The word for the last session of this directory, in place of an id."""
+
+
+def add_going_on(command: argparse.ArgumentParser) -> None:
+    """`--continue` and `--session`."""
+    which = command.add_mutually_exclusive_group()
+    help_text = "go on with the last session of this directory"
+    which.add_argument("--continue", dest="session", action="store_const", const=LAST, help=help_text)
+    help_text = "go on with that session, or with the `last` one of this directory (see: punie sessions list)"
+    which.add_argument("--session", metavar="ID", help=help_text)
 
 
 def settings_flags(

@@ -19,6 +19,7 @@ import anyio
 
 from punie.domain.errors import EngineError, PunieError, SettingsError, UnknownServerError
 from punie.domain.values.display import display_safe
+from punie.mechanics.home import NO_HOME, home_of
 from punie.mechanics.output import exit_code_with_loss
 from punie.mechanics.questions import agrees
 
@@ -179,6 +180,7 @@ class Interrupted(Exception):  # noqa: N818 - a signal is no error
 def ended(command: Callable[[], int]) -> int:
     """The exit code of a command, or of the error that it raises, which is written to stderr."""
     try:
+        _require_home(os.environ)
         return command()
     except (CommandError, PunieError, Interrupted, KeyboardInterrupt, ExceptionGroup) as raised:
         error = cast("BaseException", raised)
@@ -197,6 +199,29 @@ def ended(command: Callable[[], int]) -> int:
                 return EXIT_OF_SIGNAL[signal.SIGINT]
             case _:
                 raise
+
+
+def warn_at_a_terminal(name: str) -> None:
+    """Tell a person who starts at a terminal what IDEs start; nothing anywhere else."""
+    if person_is_here():
+        sys.stderr.write(
+            f"`punie {name}` is started by an IDE, and speaks a protocol for programs on stdin and stdout. "
+            "`punie setup jetbrains` or `punie setup zed` tells an IDE of Punie. Ctrl-C ends this.\n"
+        )
+
+
+def _require_home(environ: Mapping[str, str]) -> None:
+    """Raises `CommandError` where settings and state have no place: no home is known, and no variable names another."""
+    if home_of(environ) != NO_HOME:
+        return
+    from punie.bootstrap.settings.files import state_dir, user_settings_file
+
+    try:
+        user_settings_file(environ)
+        state_dir(environ)
+    except RuntimeError:
+        message = "HOME is not set, and this process has no account. Set HOME or PUNIE_HOME to a directory of yours."
+        raise CommandError(message, Exit.FAILED) from None
 
 
 def person_is_here() -> bool:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from punie.bootstrap.settings.files import read_settings_file
 from punie.domain.errors import SettingsError
 from punie.mechanics.files import write_at_once
+from punie.mechanics.toml_reading import MARK
 
 NEW_FILE_MODE = 0o600
 
@@ -49,14 +50,15 @@ def _changed(path: Path, change: Callable[[MutableMapping[str, Any]], None]) -> 
     read_settings_file(path)
     try:
         before = path.read_bytes().decode("utf-8") if path.exists() else ""
-        document, expected = cast("MutableMapping[str, Any]", tomlkit.parse(before)), tomllib.loads(before)
+        mark, text = before[: before.startswith(MARK)], before.removeprefix(MARK)
+        document, expected = cast("MutableMapping[str, Any]", tomlkit.parse(text)), tomllib.loads(text)
         change(document)
         change(expected)
-        if expected == tomllib.loads(before):
+        if expected == tomllib.loads(text):
             return False
         after = tomlkit.dumps(document)
         _check(after, expected, str(path))
-        replace_file(path, before, after)
+        replace_file(path, before, mark + after)
     except OSError as error:
         raise SettingsError(str(path), error.strerror or "it cannot be written") from error
     return True

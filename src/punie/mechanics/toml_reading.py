@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 
+MARK = "\ufeff"
+"""The byte order mark that editors on Windows put before a text."""
+
 KEY_PARTS = 32
 _PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?)"""
 _DOT = r"[ \t]*+\.[ \t]*+"
@@ -16,11 +19,11 @@ _PIECE = re.compile(
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """The table of a TOML text. Raises `ValueError` or `RecursionError`.
+    """The table of a TOML text, which may begin with a byte order mark. Raises `ValueError` or `RecursionError`.
 
     A dotted key of more than 32 parts is refused unread, since the parser's time grows with the square of the parts.
     """
     if (found := next((piece for piece in _PIECE.finditer(text) if piece["long"]), None)) is not None:
         line = text.count("\n", 0, found.start()) + 1
         raise ValueError(f"a dotted key has more than {KEY_PARTS} parts (at line {line})")
-    return tomllib.loads(text)
+    return tomllib.loads(text.removeprefix(MARK))

@@ -73,6 +73,11 @@ class FileVersion:
         return FileVersion(self.mode or REGULAR | 0o644, text.encode("utf-8", "surrogatepass"))
 
 
+def digest_of(key: str) -> str:
+    """The digest in the key of a version; empty where nothing, a folder or no content that was kept is meant."""
+    return key.partition(" ")[2]
+
+
 def _plain(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
@@ -167,6 +172,13 @@ class ChangedFile:
         if self.was == ABSENT:
             return "created"
         return "deleted" if self.left == ABSENT else "modified"
+
+    def as_object(self) -> dict[str, object]:
+        """The change as programs read it."""
+        return {
+            "turn": self.turn, "path": self.path, "change": self.change, "by": self.by, "tool": self.tool,
+            "added": self.added, "removed": self.removed,
+        }  # fmt: skip
 
 
 class Part(StrEnum):

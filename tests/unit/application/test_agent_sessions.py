@@ -171,6 +171,16 @@ async def test_a_session_that_cannot_be_built_is_held_by_nobody() -> None:
         await again.load_session(opened.id, SPEC, first.peer)
 
 
+async def test_a_new_session_that_cannot_be_built_leaves_nothing_behind() -> None:
+    (bench,) = benches()
+    bench.refuses = SettingsError("no", "f")
+    async with bench.agent() as agent:
+        with pytest.raises(SettingsError):
+            await agent.open_session(SPEC, bench.peer)
+    assert bench.stored is not None
+    assert (await bench.stored.store.sessions(None, None)).sessions == ()
+
+
 async def test_while_its_turn_runs_a_session_is_neither_loaded_nor_copied_and_can_be_deleted() -> None:
     started = anyio.Event()
 

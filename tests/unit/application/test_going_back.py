@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import anyio
 import pytest
 
+from punie.adapters.local.files.file_history import LocalFileHistory
 from punie.application.sessions.going_back import REWIND, UNDO, committed_in, session_plan, take_session_back
 from punie.application.sessions.kept_record import KeptRecord, StoredMemory
 from punie.application.sessions.log_reading import Conversation, ids_of
 from punie.application.sessions.recorder import MemoryRecord
 from punie.application.sessions.rewinding import RewindPlan, done_text, plan_text
 from punie.application.sessions.stored import StoredSessions
-from punie.domain.errors import ToolFailedError
-from punie.domain.session.events import RequestBegun, TextDelta, ToolCallAnnounced, TurnEnded
-from punie.domain.session.log import EngineSnapshot, LoggedEvent, ProcessIdentity, PromptAccepted, Rewound, SessionBegun
+from punie.domain.errors import SessionStoreError, ToolFailedError
+from punie.domain.model.provider import ModelChoice
+from punie.domain.session.events import ContextUsed, ModelChanged, RequestBegun, TextDelta, ToolCallAnnounced, TurnEnded
+from punie.domain.session.log import (
+    EngineSnapshot,
+    LogEntry,
+    LoggedEvent,
+    ProcessIdentity,
+    PromptAccepted,
+    Rewound,
+    SessionBegun,
+)
 from punie.domain.session.open_turn import OUTLINE
 from punie.domain.session.timeline_builder import TimelineBuilder
 from punie.domain.session.transcript import AgentSaid, PersonSaid
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Prompt
-from punie.ports.history import Part
+from punie.ports.history import FileChange, FileVersion, Part
+from punie.ports.sessions import SessionLease
 from tests.contract.session_benches import Table
 from tests.fakes.clock import FakeClock
 from tests.fakes.memory_sessions import MemorySessionStore
@@ -45,8 +58,8 @@ THREE = (*a_turn(1, CALL), *a_turn(2, RequestBegun("", ())), *a_turn(3))
 class Bench:
     """A stored session of three turns, the last of which did nothing; `record` is that of the process that has it."""
 
-    def __init__(self) -> None:
-        self.store = MemorySessionStore(Table(ProcessIdentity("m", 1), set()), FakeClock())
+    def __init__(self, store: MemorySessionStore | None = None) -> None:
+        self.store = store or MemorySessionStore(Table(ProcessIdentity("m", 1), set()), FakeClock())
         self.sessions = StoredSessions(self.store, FakeClock(), LOG)
 
     async def opened(self, *events: LoggedEvent) -> KeptRecord:
@@ -215,3 +228,70 @@ async def test_a_session_that_is_not_kept_says_that_its_conversation_stays() -> 
     with pytest.raises(ToolFailedError, match="is not kept"):
         await take_session_back(None, record, plan)
     assert (await session_plan(None, record, part=Part.FILES)).is_empty
+
+
+# ------------------------------------------------------------ one act
+
+
+class Refusing(MemorySessionStore):
+    """Writes the entry about going back, and then does what `then` does, or does not write it where that raises."""
+
+    before: Callable[[], None] = staticmethod(lambda: None)
+    then: Callable[[], None] = staticmethod(lambda: None)
+
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+        goes_back = any(isinstance(entry.event, Rewound) for entry in entries)
+        if goes_back:
+            self.before()
+        await super().append(lease, entries, lasting=lasting)
+        if goes_back:
+            self.then()
+
+
+async def test_an_entry_that_was_not_written_is_never_written_later() -> None:
+    store = Refusing(Table(ProcessIdentity("m", 1), set()), FakeClock())
+    bench = Bench(store)
+    record = await bench.opened()
+
+    def refuse() -> None:
+        store.before = lambda: None
+        raise SessionStoreError("the disk is full")
+
+    store.before = refuse
+    with pytest.raises(SessionStoreError):
+        await back(record, 2)
+    await record.flush()
+    assert ids_of(await record.turns()) == ("t1", "t2", "t3")
+    await back(record, 2)
+    assert ids_of(await record.turns()) == ("t1",)
+
+
+async def test_a_cancel_comes_before_or_after_files_and_conversation_and_never_between(tmp_path: Path) -> None:
+    store = Refusing(Table(ProcessIdentity("m", 1), set()), FakeClock())
+    record = await Bench(store).opened()
+    path, was, left = tmp_path / "a", FileVersion(0o100644, b"1"), FileVersion(0o100644, b"2")
+    path.write_bytes(b"2")
+    path.chmod(0o644)
+    history = LocalFileHistory(str(tmp_path / "history"))
+    await history.record(FileChange("t2", str(path), was.key, left.key), was, left)
+    plan = await session_plan(history, record, 2)
+    with anyio.CancelScope() as scope:
+        store.then = scope.cancel
+        await take_session_back(history, record, plan)
+    assert (ids_of(await record.turns()), path.read_bytes()) == (("t1",), b"1")
+
+
+async def test_the_session_goes_on_with_its_model_and_cost_and_an_empty_one_without_its_title() -> None:
+    bench = Bench()
+    first, spent = (*a_turn(1, CALL, ContextUsed(10, 100, 0.1)),), ContextUsed(20, 100, 0.9)
+    record = await bench.opened(*first, *a_turn(2, ModelChanged("b:2"), spent))
+    await back(record, 2)
+    await record.kept.let_go()
+    again = await bench.again()
+    assert (again.kept.choice, again.kept.context) == (ModelChoice("b:2"), spent)
+    await back(again, 1)
+    summary = await bench.store.summary("s")
+    assert summary is not None
+    assert summary.title is None
+    await again.begin_turn(PromptAccepted("t3", Prompt.of_text("another thing")))
+    assert await again.end_turn(TurnEnded(StopReason.END_TURN), "e", None) == "another thing"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import anyio
 import pytest
 from attrs import evolve
 
+from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.sessions.event_codec import decoded, encoded
 from punie.application.hooks.answer import HookAnswer, answer_of
 from punie.application.hooks.hook import Hook, HookEvent, hooks_of
 from punie.application.hooks.named import inputs_of, names_of, response_of
-from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks
+from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks, bounded_by
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.list_files import ListFiles
 from punie.application.tools.files.read_file import ReadFile
@@ -47,6 +49,7 @@ from tests.unit.application.session_bench import PlayedEngine, SessionBench
 pytestmark = pytest.mark.anyio
 
 PRE, POST, STOP = HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.STOP
+FINDS = bounded_by(JsonSchemaRsValidator())
 
 
 def one(**more: Any) -> dict[str, Any]:
@@ -106,15 +109,29 @@ def test_a_flood_of_hooks_is_cut():
     ],
 )  # fmt: skip
 def test_a_matcher_is_whole_names_or_a_pattern(matcher: str, found: str | None):
-    assert Hook(PRE, matcher, "true").matched(("Bash", "run_command")) == found
-    assert Hook(STOP, matcher, "true").matched(("",)) == "", "other events have nothing to match"
+    assert Hook(PRE, matcher, "true").matched(("Bash", "run_command"), FINDS) == found
+    assert Hook(STOP, matcher, "true").matched(("",), FINDS) == "", "other events have nothing to match"
 
 
 def test_no_pattern_is_tried_on_a_very_long_name_and_its_hook_runs():
     longest = "m" * 200
-    assert Hook(PRE, "(.*x){9}", "true").matched((longest * 1000, "run_command")) == longest * 1000
-    assert Hook(PRE, "^x+$", "true").matched((longest,)) is None
-    assert Hook(PRE, "Bash", "true").matched((longest * 1000,)) is None, "names are compared as they are"
+    assert Hook(PRE, "(.*x){9}", "true").matched((longest * 1000, "run_command"), FINDS) == longest * 1000
+    assert Hook(PRE, "^x+$", "true").matched((longest,), FINDS) is None
+    assert Hook(PRE, "Bash", "true").matched((longest * 1000,), FINDS) is None, "names are compared as they are"
+
+
+@pytest.mark.parametrize(
+    ("matcher", "name", "found"),
+    [("(a+)+$", "a" * 199 + "!", False), ("(a|a|aa)+$", "a" * 199 + "!", False), (".*.*.*.*.*x$", "a" * 200, False),
+     ("(a+)+$", "a" * 200, True), ("(?=(a+)+$)b", "a" * 199 + "!", False), ("mcp__(?!memory)", "mcp__git", True),
+     ("mcp__(?!memory)", "mcp__memory", False), (r"a\Zb", "zzz", True)],
+)  # fmt: skip
+def test_no_name_makes_a_pattern_take_long_and_one_that_only_python_reads_is_in_every_name(
+    matcher: str, name: str, found: bool
+):
+    began = time.process_time()
+    assert (Hook(PRE, matcher, "true").matched((name,), FINDS) is not None) is found
+    assert time.process_time() - began < 0.5
 
 
 # ---------------------------------------------------------------- names
@@ -238,6 +255,7 @@ class Hooked:
         self.hooks = SessionHooks(hooks, HookSurroundings(
             "s", CWD, self.lines, self.client, FakeClock(), self.rows.append,
             lambda title, more: self.warned.append((title, more)), lambda: Mode.AUTO,
+            FINDS,
         ))  # fmt: skip
 
     @property

@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from punie.application.agent import PunieAgent
 from punie.application.turns import own_commands
-from punie.application.turns.live_session import Answered, ForTheModel, LiveSession, Outcome, SessionCommands
+from punie.application.turns.live_session import Answered, ForTheModel, Lent, LiveSession, Outcome, SessionCommands
 from punie.application.turns.own_commands import OWN_COMMANDS
 from punie.domain.model.provider import DIRECT
 from punie.domain.permission.rules import Mode
@@ -188,12 +188,22 @@ async def test_init_needs_a_model_and_brings_along_what_came_with_it() -> None:
 # ------------------------------------------------------------ who has a name
 
 
-async def test_a_prompt_that_is_no_command_of_anybodys_goes_to_the_model_as_it_is() -> None:
+async def test_a_prompt_without_the_form_of_a_command_goes_to_the_model_as_it_is() -> None:
     async with session() as there:
-        for text in ("just words", "/unknown thing", "say /mode", "/ mode", "/mode/x"):
+        for text in ("just words", "say /mode", "/ mode", "/mode/x", "/etc/passwd is mine"):
             outcome = await there.typed(text)
             assert isinstance(outcome, ForTheModel), text
             assert outcome.prompt.text == text
+
+
+async def test_a_command_that_there_is_not_goes_to_no_model_and_names_the_nearest() -> None:
+    async with session() as there:
+        said = await there.answer("/hlep me")
+        assert said.startswith("There is no command `/hlep`. Did you mean `/help`? `/help` lists the commands.")
+        assert "Did you mean" not in await there.answer("/xyzzy")
+        there.session.lent = Lent("sess_of_a_person", "turn-1")
+        task = await there.typed("/tmp is full: find out why")
+        assert isinstance(task, ForTheModel), "a model wrote it, for a delegate"
 
 
 async def test_a_prompt_of_the_project_is_filled_in_also_one_that_was_written_a_moment_ago() -> None:
@@ -205,9 +215,7 @@ async def test_a_prompt_of_the_project_is_filled_in_also_one_that_was_written_a_
         assert outcome.prompt.text == "Review it well."
         assert there.told()[-1][-1] == "review", "the client is told of it as well"
         there.files.prompts = ()
-        gone = await there.typed("/review it")
-        assert isinstance(gone, ForTheModel)
-        assert gone.prompt.text == "/review it"
+        assert "There is no command `/review`." in await there.answer("/review it")
 
 
 async def test_a_name_is_the_engines_first_then_punies_then_the_projects() -> None:

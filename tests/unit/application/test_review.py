@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import anyio
 import pytest
 
 from punie.application.agent import PunieAgent
@@ -180,6 +181,46 @@ async def test_undo_shows_asks_and_goes_back_with_the_models_memory() -> None:
         assert shelf.memories == [[]]
         rows = [row.text for row in await there.session.desk.permission.approvals.audit.latest(9)]
         assert ["Going back to before turn 1" in row for row in rows] == [True] * 2
+
+
+async def test_a_prompt_that_comes_meanwhile_waits_and_the_plan_is_not_in_the_log() -> None:
+    bench = kept()
+    async with bench.agent() as agent, anyio.create_task_group() as tasks:
+        there, shelf, _ = await two_turns(bench, agent)
+        live, known = there.session, there.session.desk.permission.changes
+        assert known is not None
+        going, go, over = anyio.Event(), anyio.Event(), anyio.Event()
+
+        async def take_back(
+            _act: str, _moves: Sequence[Move], committed: Callable[[], Awaitable[None]]
+        ) -> Mapping[str, str]:
+            going.set()
+            await go.wait()
+            await committed()
+            return {}
+
+        known.history.take_back = take_back  # type: ignore[method-assign]
+        tasks.start_soon(agent.rewind, live.id, 1, Part.BOTH, ())
+        with anyio.fail_after(5):
+            await going.wait()
+            turn = agent.begin_turn(live.id, Prompt.of_text("and now"))
+
+            async def run() -> None:
+                await turn.run()
+                over.set()
+
+            tasks.start_soon(run)
+            await anyio.wait_all_tasks_blocked()
+            assert [one.turn_id for one in await live.recorder.record.turns()] == ["t1", "t2"]
+            go.set()
+            await over.wait()
+        turns = await live.recorder.record.turns()
+        assert [(one.turn_id, one.said) for one in turns] == [("t1", False), ("t2", False), (turn.id, True)]
+        bench.client.queue_permission_selected("undo_leave")
+        await agent.begin_turn(live.id, Prompt.of_text("/undo 1")).run()
+        memory = await live.recorder.record.memory(None)
+        assert "from: and now" not in str(memory.since)
+        assert shelf.memories == [[]]
 
 
 async def test_a_request_goes_back_without_a_question_and_without_files_where_none_are_kept() -> None:

@@ -7,13 +7,16 @@ import json
 import logging
 import os
 import signal
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from punie.commands.ask.prompt import PromptText
 from punie.commands.ask.run import AskMode, run_ask
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +45,9 @@ class Asked:
         with anyio.fail_after(20), self.patch.context() as patch:
             patch.setattr(sys, "stdout", self.out)
             patch.setattr(sys, "stderr", self.err)
-            return await AskMode(home, {"model": model or f"script:{path}"}, as_json, project, "go on", LOG).run()
+            return await AskMode(
+                home, {"model": model or f"script:{path}"}, as_json, project, PromptText("go on"), LOG
+            ).run()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -150,3 +155,10 @@ def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tm
         run_ask(**given, cwd=str(tmp_path / "none"))
     assert left.value.code == 2
     assert "is not a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "left"), [("auth", 0), ("connection", 1)])
+async def test_a_model_that_refuses_the_first_request_leaves_no_session(asked: Asked, kind: str, left: int) -> None:
+    assert await asked.run({"fail": {"kind": kind, "message": "no"}}) == 4
+    with closing(sqlite3.connect(asked.folder / "home/state/punie.db")) as database:
+        assert database.execute("SELECT count(*) FROM sessions").fetchone() == (left,)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.pipeline_files import checked, offered_shelf, shelf_of
+from punie.bootstrap.pipeline_files import offered_shelf, shelf_of
+from punie.commands.pipelines.checking import checked
 from punie.domain.pipelines.pipeline import FILE_LIMIT_BYTES
 
 ONE = 'name = "{name}"\ndescription = "{about}"\n[[steps]]\nid = "s"\ntool = "{tool}"\n'
@@ -178,6 +179,47 @@ def test_a_tool_that_nobody_here_offers_is_a_warning_alone(own: Path, project: P
     assert read.pipeline is not None
     (problem,) = read.problems
     assert (problem.warning, problem.step, problem.line_1based) == (True, "s", 5)
+
+
+def test_a_tool_that_there_is_not_is_wrong_with_the_nearest_unless_the_ide_offers_it(own: Path, project: Path) -> None:
+    file = put(project, "x", tool="read_fil")
+    (problem,) = checked(str(own), str(project), file).problems
+    assert not problem.warning
+    assert "Did you mean read_file" in problem.message
+    assert checked(str(own), str(project), file, ["read_fil"]).problems == ()
+    (problem,) = checked(str(own), str(project), put(project, "x", tool="zzz")).problems
+    assert "--offered NAME" in problem.message
+
+
+LITERALS = """
+name = "literals"
+description = "d"
+[inputs.p]
+type = "string"
+[[steps]]
+id = "s"
+tool = "read_file"
+arguments = { ARGUMENTS }
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        ("path = 'a'", None), ("path = '${inputs.p}'", None), ("path = '${inputs.p}', line = '${1}'", None),
+        ("path = 7", "path"), ("", "path"), ("paht = 'a'", "paht"), ("path = '${inputs.p}', line = 'x'", "line"),
+        ("path = '${inputs.p}', lin = '${1}'", "lin"),
+    ],
+)  # fmt: skip
+def test_literals_that_cannot_fit_their_tool_are_wrong(
+    own: Path, project: Path, arguments: str, wrong: str | None
+) -> None:
+    file = put(project, "literals", text=LITERALS.replace("ARGUMENTS", arguments))
+    problems = checked(str(own), str(project), file).problems
+    assert bool(problems) is (wrong is not None)
+    assert not any(one.warning for one in problems)
+    assert all((one.step, one.line_1based) == ("s", 9) for one in problems)
+    assert wrong is None or wrong in " ".join(one.message for one in problems)
 
 
 def test_a_file_is_checked_together_with_the_pipelines_that_are_there(own: Path, project: Path) -> None:

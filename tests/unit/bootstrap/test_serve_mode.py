@@ -26,6 +26,7 @@ from punie.commands.serve.run import (
     read_token,
     serve,
 )
+from punie.mechanics.installation import install_line
 
 LOG = logging.getLogger("punie.test.serve")
 
@@ -102,7 +103,7 @@ async def test_without_its_library_the_command_to_install_it_is_named(
     monkeypatch.setitem(sys.modules, "websockets", None)
     for name in [name for name in sys.modules if name.startswith("websockets.")]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ServeError, match=re.escape("pip install 'punie[serve]'")):
+    with pytest.raises(ServeError, match=re.escape(install_line("serve"))):
         await serve(ServeOptions(), {"PUNIE_HOME": str(tmp_path)}, LOG)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from punie.bootstrap.settings.files import project_settings_file
 from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.bootstrap.settings.sources import load_settings, project_gains
 from punie.domain.errors import SettingsError
+from punie.mechanics.installation import install_line
 
 pytestmark = pytest.mark.requirement("INTERFACES-4")
 
@@ -98,7 +100,8 @@ def test_without_the_library_it_is_said_what_to_install(environ: dict[str, str],
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "psycopg" else find(name))
     environ["PUNIE_SESSIONS_STORE"] = URL
-    with pytest.raises(SettingsError, match=r"PUNIE_SESSIONS_STORE .* install punie\[postgres\]"):
+    said = f"PUNIE_SESSIONS_STORE .* not installed: {re.escape(install_line('postgres'))}"
+    with pytest.raises(SettingsError, match=said):
         session_store(environ, user_settings(environ, {}), LOG)
 
 

@@ -253,6 +253,33 @@ def test_a_broken_flag_closes_the_door_too(place: Place) -> None:
 # --- the project's file may only tighten -----------------------------------------------------------------------
 
 
+def test_names_that_are_probably_misspelt_are_said_with_their_source_and_the_nearest(place: Place) -> None:
+    with pytest.raises(
+        SettingsError, match=r"mdoel is not a setting of this version \(did you mean model or models\?\)\. Correct"
+    ):
+        place.load(user='mdoel = "x"')
+    user = """
+[tools]
+disabled = ["raed_file", "deploy", "server__raed_file"]
+[limits.tools.run_comand]
+time_s = 5
+[[permissions.rules]]
+decision = "deny"
+tool = "writ_file"
+[[permissions.rules]]
+decision = "deny"
+tool = "writ_file"
+server = "github"
+"""
+    flags = {"permissions.allow": '["edit_fil"]'}
+    doubts = place.load(user=user, flags=flags, PUNIE_MODLE="x").doubts
+    assert [doubt.rpartition(" ")[2] for doubt in doubts] == [
+        "PUNIE_MODEL?", "write_file?", "edit_file?", "read_file?", "run_command?",
+    ]  # fmt: skip
+    assert str(place.user_file) in doubts[1]
+    assert place.load(user="").doubts == ()
+
+
 def test_a_project_may_make_the_session_stricter(place: Place) -> None:
     settings = place.load(
         user="[tools]\ndisabled = ['a']\n[limits]\ntime_s = 60",

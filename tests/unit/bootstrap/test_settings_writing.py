@@ -52,6 +52,12 @@ def test_everything_else_stays_as_it_was_written(file: Path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
+def test_a_byte_order_mark_and_the_line_ends_of_windows_stay(file: Path):
+    file.write_bytes(b'\xef\xbb\xbfmodel = "direct"\r\n[tools]\r\ndisabled = []\r\n')
+    assert disable_tools(file, ["git_log"])
+    assert file.read_bytes() == b'\xef\xbb\xbfmodel = "direct"\r\n[tools]\r\ndisabled = ["git_log"]\r\n'
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -10,9 +10,12 @@ from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 
 from punie.adapters.keys.credentials import Credentials
 from punie.commands.running import Interrupted
+from punie.commands.setup import model as model_setup
+from punie.commands.setup import person
 from punie.commands.setup.model import ModelFlags, ModelSetup
 from punie.commands.setup.person import (
     AnswerError,
@@ -20,11 +23,13 @@ from punie.commands.setup.person import (
     Trial,
     checked_address,
     checked_key,
+    missing_extra,
     model_name,
     tried_now,
     try_model,
 )
 from punie.domain.model.provider import ModelSettings
+from punie.mechanics.installation import install_line
 from tests.fakes.vault import FakeVault
 from tests.stub_openai import Failure, Reply, StubOpenAI
 
@@ -102,8 +107,17 @@ def test_a_person_is_asked_for_provider_key_and_model(bench: Bench, capsys: Any)
 
 def test_a_server_of_ones_own_is_asked_for_its_address_and_may_do_without_a_key(bench: Bench) -> None:
     assert bench.setup(Typist("6", "http://host:8000/v1/", "", "my/model:7b")) == 0
-    assert bench.model == "openai-chat:my/model:7b"
-    assert bench.credentials.reach("openai-chat:x") == ModelSettings("http://host:8000/v1", None)
+    assert bench.model == "own:my/model:7b"
+    assert bench.credentials.reach("own:x") == ModelSettings("http://host:8000/v1", protocol="openai-chat")
+    assert bench.credentials.reach("openai-chat:x") == bench.credentials.reach("openai:x") == ModelSettings()
+    assert bench.setup(Typist("6", "http://host:8000/v1", KEY, "m")) == 0
+    typist = Typist("6", "http://host:8000/v1", "", "n")
+    assert bench.setup(typist) == 0
+    assert "kept already" in typist.questions[2]
+    assert bench.tried[-1] == ("own:n", ModelSettings("http://host:8000/v1", KEY, protocol="openai-chat"))
+    assert bench.setup(Typist("6", "http://second/v1", "", "m"), name=None) == 0
+    assert bench.model == "own2:m", "another server has another name"
+    assert bench.credentials.reach("own:x").api_key == KEY, "Enter kept it"
 
 
 def test_a_local_server_needs_nothing_but_enter(bench: Bench) -> None:
@@ -122,13 +136,15 @@ def test_a_key_of_the_environment_is_offered_and_not_copied(bench: Bench) -> Non
     assert bench.model == "openai-chat:gpt-5-mini"
 
 
-def test_going_back_to_the_maker_forgets_the_address_of_a_server(bench: Bench) -> None:
+def test_going_back_to_the_maker_has_nothing_to_do_with_a_server_of_one_s_own(bench: Bench) -> None:
     assert bench.setup(Typist("6", "http://host/v1", "sk-of-the-server", "m")) == 0
     typist = Typist("1", "", KEY, "gpt-5")
     assert bench.setup(typist) == 0
     assert "kept already" not in typist.questions[1], "the server's key goes nowhere else"
     assert bench.tried[-1] == ("openai-chat:gpt-5", ModelSettings(None, KEY))
     assert bench.credentials.reach("openai-chat:gpt-5") == ModelSettings(None, KEY)
+    own = ModelSettings("http://host/v1", "sk-of-the-server", protocol="openai-chat")
+    assert bench.credentials.reach("own:m") == own, "the server stays where it is"
 
 
 def test_a_key_that_is_kept_already_need_not_be_typed_again(bench: Bench) -> None:
@@ -141,15 +157,70 @@ def test_a_key_that_is_kept_already_need_not_be_typed_again(bench: Bench) -> Non
 def test_a_stored_key_is_not_sent_to_another_address(bench: Bench) -> None:
     bench.credentials.store("OPENAI_API_KEY", KEY, None)
     assert bench.setup(model="openai-chat:m", base_url="http://elsewhere/v1") == 0
-    assert bench.tried == [("openai-chat:m", ModelSettings("http://elsewhere/v1", None))]
-    assert bench.credentials.reach("openai-chat:m") == ModelSettings("http://elsewhere/v1", None)
+    assert bench.tried == [("own:m", ModelSettings("http://elsewhere/v1", protocol="openai-chat"))]
+    assert bench.credentials.reach("own:m") == ModelSettings("http://elsewhere/v1", protocol="openai-chat")
+    assert bench.credentials.reach("openai:m") == ModelSettings(None, KEY)
 
 
 def test_another_model_of_the_same_server_keeps_its_address_and_key(bench: Bench) -> None:
+    server = ModelSettings("http://host/v1", KEY, protocol="openai-chat")
+    assert bench.setup(model="m", provider="mine", base_url="http://host/v1", key=KEY) == 0
+    assert bench.setup(model="mine:other") == 0
+    assert bench.tried == [("mine:m", server), ("mine:other", server)]
+    assert bench.credentials.reach("mine:any") == server
+    assert bench.setup(model="mine:other", key="sk-newer") == 0
+    assert bench.credentials.reach("mine:any") == evolve(server, api_key="sk-newer")
+
+
+@pytest.mark.parametrize("name", ["openai", "gguf", "direct", "Mine", "a b", "", "x" * 33, "a\x1b[2J"])
+def test_a_server_s_name_is_none_that_means_something_else(bench: Bench, capsys: Any, name: str) -> None:
+    assert bench.setup(model="openai-chat:m", base_url="http://host/v1", name=name or " ") == 2
+    told = capsys.readouterr().err
+    assert "cannot be the name of a server" in told
+    assert "\x1b" not in told
+    assert bench.model is None
+
+
+def test_other_protocols_and_providers_without_one_address(bench: Bench) -> None:
+    assert bench.setup(model="anthropic:m", base_url="http://proxy/v1", name="proxy") == 0
+    assert bench.credentials.reach("proxy:m").protocol == "anthropic"
+    assert bench.setup(model="ollama:m", base_url="http://far/v1") == 0
+    assert bench.credentials.reach("ollama:m") == ModelSettings("http://far/v1")
+
+
+def test_a_locked_keyring_loses_no_key_of_an_earlier_version(bench: Bench, capsys: Any) -> None:
+    bench.vault.there = True
     bench.credentials.store("OPENAI_API_KEY", KEY, "http://host/v1")
-    assert bench.setup(model="openai-chat:other") == 0
-    assert bench.tried == [("openai-chat:other", ModelSettings("http://host/v1", KEY))]
-    assert bench.credentials.reach("openai-chat:other") == ModelSettings("http://host/v1", KEY)
+    bench.vault.there = False
+    assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 2
+    assert "a keyring that is locked" in capsys.readouterr().err
+    assert bench.tried == []
+    bench.vault.there = True
+    assert bench.credentials.reach("openai-chat:m") == ModelSettings("http://host/v1", KEY)
+    assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 0
+    assert bench.credentials.reach("own:m").api_key == KEY
+
+
+def test_an_address_of_an_earlier_version_goes_where_it_went_until_the_next_set_up_names_it(
+    bench: Bench, capsys: Any
+) -> None:
+    bench.credentials.store("OPENAI_API_KEY", KEY, "http://host/v1")
+    bench.file.write_text('# mine\nmodel = "openai-chat:m" # theirs\n')
+    assert bench.credentials.reach("openai-chat:m") == ModelSettings("http://host/v1", KEY)
+    bench.trial = REFUSED
+    assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 4
+    assert bench.tried == [("openai:gpt-5", ModelSettings(None, "sk-of-openai"))], "not at the server"
+    own = ModelSettings("http://host/v1", KEY, protocol="openai-chat")
+    assert bench.credentials.reach("own:m") == own
+    assert bench.credentials.reach("openai-chat:m") == ModelSettings()
+    assert bench.file.read_text() == '# mine\nmodel = "own:m" # theirs\n'
+    told = capsys.readouterr().err
+    assert "the server at http://host/v1 is own from now on: its models are own:NAME, and the model in" in told
+    bench.trial = WORKS
+    assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 0
+    assert "from now on" not in capsys.readouterr().err
+    assert bench.credentials.reach("openai:gpt-5") == ModelSettings(None, "sk-of-openai")
+    assert bench.credentials.reach("own:m") == own
 
 
 def test_a_wrong_answer_is_asked_for_again_and_not_for_ever(bench: Bench, capsys: Any) -> None:
@@ -247,7 +318,7 @@ def test_json_says_what_was_kept_and_not_the_key(bench: Bench, capsys: Any) -> N
 
 
 def test_a_provider_whose_key_is_not_known_gets_none_kept(bench: Bench, capsys: Any) -> None:
-    assert bench.setup(model="bedrock:m", key=KEY) == 2
+    assert bench.setup(model="azure:m", key=KEY) == 2
     assert "cannot keep a key" in capsys.readouterr().err
     assert bench.model is None
 
@@ -339,3 +410,24 @@ def test_without_a_model_nobody_is_asked_and_a_script_is_only_read(tmp_path: Pat
     assert not tried_now(f"gguf:{script}", ModelSettings()).ok
     script.write_text('{"turns": []}')
     assert tried_now(f"script:{script}", ModelSettings()).ok
+
+
+def test_a_package_that_is_missing_is_said_before_a_key_is_asked_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(person, "missing_extra", lambda model: "google" if model.startswith("google") else None)
+    monkeypatch.setattr(model_setup, "missing_extra", person.missing_extra)
+    typist = Typist("3", KEY, "")
+    assert bench.setup(typist) == 2
+    assert "Google (its package is not installed yet)" in typist.shown
+    assert len(typist.questions) == 1
+    assert install_line("google") in capsys.readouterr().err
+    assert bench.setup(Typist(KEY), model="google:gemini-2.5-pro") == 2
+    assert bench.setup(Typist(KEY), model="google:gemini-2.5-pro", yes=True) == 0, "kept, to be installed later"
+
+
+def test_a_provider_s_extra_is_found_also_under_its_other_names() -> None:
+    assert missing_extra("openai-chat:x") is None
+    assert missing_extra("anthropic:x") is None, "installed for the tests"
+    assert missing_extra("google-gla:x") in {"google", None}
+    assert missing_extra("google:x") == missing_extra("google-gla:x")

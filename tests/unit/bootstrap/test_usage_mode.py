@@ -100,6 +100,12 @@ def test_what_is_no_tool_name_disables_nothing(home: Path, name: str, capsys: py
     assert not home.exists()
 
 
+def test_a_misspelt_tool_is_not_disabled(home: Path, capsys: pytest.CaptureFixture[str]):
+    assert usage(disable=["raed_file"]) == 2
+    assert "Did you mean read_file? Nothing was changed" in capsys.readouterr().err
+    assert not home.exists()
+
+
 def test_a_broken_settings_file_is_left_alone_and_named(home: Path, capsys: pytest.CaptureFixture[str]):
     home.mkdir()
     (home / "config.toml").write_text("[tools\n", "utf-8")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import PureWindowsPath
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.domain.values.paths import covers, may_touch_below, names_secret, touches
+from punie.domain.values import paths
+from punie.domain.values.paths import covers, is_inside, may_touch_below, names_secret, shown_path, touches
+from shellsight import secret_names
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
@@ -114,3 +118,38 @@ def test_patterns_are_total_and_what_is_covered_is_touched(pattern: str, path: s
 def test_a_pattern_takes_no_time_to_fail() -> None:
     assert not covers("/" + "**/a/" * 200 + "b", "/" + "a/" * 2_000, ROOTS)
     assert not covers("/" + "*a" * 40 + "b", "/" + "a" * 2_000, ROOTS)
+
+
+@pytest.fixture
+def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (paths, secret_names):
+        monkeypatch.setattr(module, "PurePath", PureWindowsPath)
+    monkeypatch.setattr(paths, "_WINDOWS", True)
+
+
+PROJECT = ("C:\\Users\\me\\project",)
+
+
+@pytest.mark.usefixtures("on_windows")
+def test_paths_of_windows_are_read_by_their_own_components() -> None:
+    secret, source = f"{PROJECT[0]}\\conf\\.env", "C:\\Users\\me\\project\\src\\a.py"
+    assert all(touches(pattern, secret, PROJECT) for pattern in (".env", "*.ENV", "conf/**", "conf\\*", "C:/users/**"))
+    assert may_touch_below("conf/deep/*.pem", f"{PROJECT[0]}\\conf", PROJECT)
+    assert not may_touch_below("conf/deep/*.pem", f"{PROJECT[0]}\\src", PROJECT)
+    assert all(
+        covers(pattern, source, PROJECT) for pattern in ("src/**", "src\\*.py", "C:\\Users\\me\\project\\src\\a.py")
+    )
+    assert not any(covers(pattern, source, PROJECT) for pattern in ("*.py", "D:/Users/**", "/Users/**", "src"))
+    assert not covers("src/**", f"{PROJECT[0]}\\src\\..\\.env", PROJECT)
+    assert is_inside(source, PROJECT)
+    assert is_inside(source.upper(), PROJECT)
+    assert not is_inside(f"{PROJECT[0]}\\..\\other", PROJECT)
+    assert not is_inside(f"{PROJECT[0]}s\\a", PROJECT)
+    assert not is_inside("\\\\server\\share\\a", PROJECT)
+    assert touches("*.py", "\\\\server\\share\\a.py", PROJECT)
+    assert shown_path(source, PROJECT[0]) == "src\\a.py"
+
+
+def test_a_backslash_is_a_letter_elsewhere() -> None:
+    assert not touches(".env", "/project/conf\\.env", ROOTS)
+    assert covers("conf*", "/project/conf\\.env", ROOTS)

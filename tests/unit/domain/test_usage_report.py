@@ -86,13 +86,14 @@ def test_an_offered_tool_without_a_call_is_unused_with_what_it_costs():
         ToolDescriptor("read_file"),
         ToolDescriptor("idle", description="x" * 400, source=ToolSource.IDE),
     ]
-    (idle,) = usage_report([a_call(0, outcome=ToolOutcome.FAILED)], [], offered, no_day).unused
+    costs = [(tool, estimated_tokens(tool)) for tool in offered]
+    (idle,) = usage_report([a_call(0, outcome=ToolOutcome.FAILED)], [], costs, no_day).unused
     assert (idle.tool, idle.source, idle.tokens) == ("idle", "ide", estimated_tokens(offered[1]))
     assert idle.tokens > 100
 
 
 def test_nothing_recorded_is_empty_and_every_tool_unused():
-    report = usage_report([], [], [ToolDescriptor("idle")], no_day)
+    report = usage_report([], [], [(ToolDescriptor("idle"), 5)], no_day)
     assert report.empty
     assert report.by == {table: [] for table in Table}
     assert [row.tool for row in report.unused] == ["idle"]

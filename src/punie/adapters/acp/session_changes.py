@@ -60,11 +60,4 @@ async def changes(agent: Agent, raw: Raw) -> object:
         found = await agent.changes(params.session_id, params.turn, everything=params.all)
     except ToldToModel as error:
         raise RpcError(INVALID_PARAMS, str(error)) from error
-    listed = [
-        {
-            "turn": row.turn, "path": row.path, "change": row.change, "by": row.by, "tool": row.tool,
-            "added": row.added, "removed": row.removed,
-        }
-        for row in found
-    ]  # fmt: skip
-    return {"changes": listed, **done}
+    return {"changes": [row.as_object() for row in found], **done}

@@ -80,12 +80,16 @@ class DirectEngine(Engine):
 
 
 class DirectSession(EngineSession):
-    """Carries out one command a turn; it remembers only how many there were."""
+    """Carries out one command a turn; it remembers only how many there were.
+
+    `failed`: the last command did not succeed, or the last prompt was no command.
+    """
 
     def __init__(self, notice: str, others: tuple[CommandInfo, ...] = (), *, turns_done: int = 0) -> None:
         self._notice = notice
         self._others = others
         self._turns_done = turns_done
+        self.failed = False
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Carry out the command of the prompt and show what came of it."""
@@ -98,9 +102,11 @@ class DirectSession(EngineSession):
         command = parse_command(turn.prompt)
         if isinstance(command, UseTool):
             result = await tools.call(ToolCall(f"direct-{self._turns_done}", command.name, command.arguments))
+            self.failed = not result.succeeded or result.bad_news
             # After the card of the call a new message begins.
             await events.emit(TextDelta(_shown(command, result), f"{turn.id}-2"))
         else:
+            self.failed = command is None or bool(command and isinstance(command, str))
             await events.emit(TextDelta(await self._said(command, tools, first=first), message_id))
         return StopReason.END_TURN
 

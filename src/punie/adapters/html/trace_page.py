@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from punie.adapters.html.markdown import Prose, gist
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.timeline import (
     Call,
@@ -71,7 +72,8 @@ class TracePage:
     def turn(self, turn: TurnTimeline, pages: Mapping[str, str] = MappingProxyType({})) -> str:
         """One turn with its steps; `pages` are the names of delegates' pages, by the ids of their calls."""
         steps = [(_KINDS[type(step)], step, bars_of(turn, step)) for step in turn.steps]
-        return self._environment.get_template("turn.html.j2").render(turn=turn, steps=steps, pages=pages)
+        plans = [step for step in turn.steps if isinstance(step, PlanSeen)]
+        return self._environment.get_template("turn.html.j2").render(turn=turn, steps=steps, pages=pages, plans=plans)
 
     def foot(self) -> str:
         """The end of the page."""
@@ -99,7 +101,7 @@ def _environment() -> Environment:
     )
     cast("dict[str, object]", environment.filters).update(
         duration=duration, number="{:,}".format, counted=counted, dollars=dollars, moment=moment, ending_of=ending_of,
-        is_trouble=is_trouble, answer_of=answer_of,
+        is_trouble=is_trouble, answer_of=answer_of, prose=Prose().shown, gist=gist,
     )  # fmt: skip
     cast("dict[str, object]", environment.globals).update(
         parts_of=parts_of, share=share, kind_word=kind_word, outcome_word=outcome_word

@@ -1,13 +1,15 @@
 """Keys and addresses of models that a person set up on this machine, used where the environment has none.
 
-`credentials.json` in the state directory names each by the variable that it replaces. A key is kept in the keyring of
-the system, or in that file, readable by its owner only, where there is no keyring. Neither is put into the environment,
-which every program that a session starts would receive.
+`credentials.json` in the state directory names each by the variable that it replaces, or by the name of the server that
+it is for: a server of a person's own is a provider of its own, and changes the address and key of no other. A key is
+kept in the keyring of the system, or in that file, readable by its owner only, where there is no keyring. Neither is
+put into the environment, which every program that a session starts would receive.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import logging
 from collections.abc import Generator, Mapping
@@ -37,6 +39,23 @@ class Stored:
     in_keyring: bool = False
     key: str | None = field(default=None, repr=False)
     base_url: str | None = None
+    protocol: str | None = None
+    """The provider whose protocol a server of a name of its own speaks; None for the values of a variable."""
+
+
+@frozen
+class NamedServer:
+    """The name and the address of a server of one's own."""
+
+    name: str
+    base_url: str
+
+
+MAKERS = {"OPENAI_API_KEY": "openai-chat", "ANTHROPIC_API_KEY": "anthropic"}
+"""The variables of providers with one address of their own, each with a protocol that other servers speak too."""
+
+OWN = "own"
+"""The name of a server of one's own that was given none."""
 
 
 def key_variable(model: str) -> str | None:
@@ -72,23 +91,56 @@ class Credentials:
 
     def reach(self, model: str) -> ModelSettings:
         """The stored address and key for that model, less those in the environment; a broken file is logged."""
-        variable = key_variable(model)
+        variable, server = key_variable(model), model.partition(":")[0]
         try:
-            stored = None if variable is None else self.read().get(variable)
+            known = self.read()
         except CredentialsError as error:
             _log.warning("%s", error)
-            stored = None
-        if variable is None or stored is None:
             return ModelSettings()
-        key = stored.key
-        if key_in(self.environ, variable) is not None:
-            key = None
-        elif stored.in_keyring:
-            key = self.vault.get(variable)
-            if key is None:
-                _log.warning("the key in the keyring of this system cannot be read: unlock it, or set %s", variable)
-        address = address_variable(model)
+        if server in known and known[server].protocol is not None:
+            stored = known[server]
+            return ModelSettings(stored.base_url, self._key(server, stored), protocol=stored.protocol)
+        if variable is None or variable not in known:
+            return ModelSettings()
+        stored, address = known[variable], address_variable(model)
+        key = None if key_in(self.environ, variable) is not None else self._key(variable, stored)
         return ModelSettings(None if address and self.environ.get(address) else stored.base_url, key)
+
+    def _key(self, name: str, stored: Stored) -> str | None:
+        key = self.vault.get(name) if stored.in_keyring else stored.key
+        if stored.in_keyring and key is None:
+            _log.warning("the key of %s in the keyring of this system cannot be read: unlock the keyring", name)
+        return key
+
+    def servers(self) -> Mapping[str, Stored]:
+        """The servers that have a name of their own. Raises `CredentialsError`."""
+        return {name: stored for name, stored in self.read().items() if stored.protocol is not None}
+
+    def free_name(self, base_url: str, protocol: str) -> str:
+        """The name of the server with that address, or a free one. Raises `CredentialsError`."""
+        known = self.read()
+        for name, stored in known.items():
+            if (stored.base_url, stored.protocol) == (base_url, protocol):
+                return name
+        names = (f"{OWN}{number}" if number > 1 else OWN for number in itertools.count(1))
+        return next(name for name in names if name not in known)
+
+    def name_addresses(self) -> Mapping[str, NamedServer]:
+        """Make named servers of the addresses that an earlier version kept for a maker; returns them by its variable.
+
+        From then on the maker's models are asked at the maker. Raises `CredentialsError`.
+        """
+        found: dict[str, NamedServer] = {}
+        for variable, protocol in MAKERS.items():
+            stored = self.read().get(variable)
+            if stored is not None and stored.base_url is not None:
+                name, key = self.free_name(stored.base_url, protocol), self._key(variable, stored)
+                if stored.in_keyring and key is None:
+                    raise CredentialsError(f"the key of {stored.base_url} is in a keyring that is locked: unlock it.")
+                self.store(name, key, stored.base_url, protocol)
+                self.forget(variable)
+                found[variable] = NamedServer(name, stored.base_url)
+        return found
 
     def stamp(self) -> object:
         """A value that differs after each change of the file; None where there is no file."""
@@ -115,8 +167,10 @@ class Credentials:
         entries = cast("Mapping[str, object]", value)
         return {name: _stored(cast("Mapping[str, object]", it)) for name, it in entries.items() if isinstance(it, dict)}
 
-    def store(self, variable: str, key: str | None, base_url: str | None) -> str:
+    def store(self, variable: str, key: str | None, base_url: str | None, protocol: str | None = None) -> str:
         """Keep a key, an address, or both, instead of the former ones; returns the place, in words.
+
+        With a `protocol`, `variable` is the name of a server.
 
         Raises `CredentialsError`.
         """
@@ -125,7 +179,7 @@ class Credentials:
             in_keyring = key is not None and self.vault.put(variable, key)
             if known.get(variable, Stored()).in_keyring and not in_keyring:
                 self.vault.forget(variable)
-            known[variable] = Stored(in_keyring, None if in_keyring else key, base_url)
+            known[variable] = Stored(in_keyring, None if in_keyring else key, base_url, protocol)
             try:
                 self._write(known)
             except CredentialsError:
@@ -163,7 +217,8 @@ class Credentials:
 
     def _write(self, known: Mapping[str, Stored]) -> None:
         entries = {
-            name: {"key": it.key, "keyring": it.in_keyring, "baseUrl": it.base_url} for name, it in known.items()
+            name: {"key": it.key, "keyring": it.in_keyring, "baseUrl": it.base_url, "protocol": it.protocol}
+            for name, it in known.items()
         }
         try:
             if known:
@@ -201,9 +256,10 @@ class StoredKeys:
 
 
 def _stored(entry: Mapping[str, object]) -> Stored:
-    key, base_url = entry.get("key"), entry.get("baseUrl")
+    key, base_url, protocol = entry.get("key"), entry.get("baseUrl"), entry.get("protocol")
     return Stored(
         entry.get("keyring") is True,
         key if isinstance(key, str) and key else None,
         base_url if isinstance(base_url, str) and base_url else None,
+        protocol if isinstance(protocol, str) and protocol else None,
     )

@@ -25,6 +25,7 @@ from punie.domain.session.prompt_files import (
 from punie.domain.values.display import one_line
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import names_in, opened_folder, read_file, read_path
+from punie.mechanics.home import home_of
 from punie.ports.workspace import PathGuard, ProjectNotes, PromptFiles, SkillShelf
 
 _log = logging.getLogger("punie.project")
@@ -134,7 +135,7 @@ def _above(cwd: str) -> Iterator[str]:
         above.append(str(folder))
         if os.path.lexists(folder / ".git"):
             break
-        if folder == Path.home():
+        if folder == Path(home_of()):
             return
     else:
         return

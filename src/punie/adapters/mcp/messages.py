@@ -116,7 +116,8 @@ def in_words(error: BaseException) -> str:
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     match error:
         case FileNotFoundError():
-            return "cannot be started: there is no such program or folder. Check its command, its cwd and PATH"
+            what = f" ({error.filename})" if isinstance(error.filename, str) else ""
+            return f"cannot be started: there is no such program or folder{what}. Check its command, its cwd and PATH"
         case PermissionError():
             return "cannot be started: its command is no executable file, or access is denied"
         case MCPError():

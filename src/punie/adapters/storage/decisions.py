@@ -16,6 +16,7 @@ from punie.adapters.storage.database import UnusableDatabaseError
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.grants import StoredGrant, ToolPin
 from punie.domain.servers.server import KeptListing, ServerApproval, ToolInfo
+from punie.domain.values.json_value import array_in, object_in
 from punie.ports.permission import GrantStore, PinName, ToolPins, TrustStore
 from punie.ports.servers import ServerApprovals, ServerListings
 
@@ -121,7 +122,10 @@ class SqliteServerListings(ServerListings):
 
     async def keep(self, listing: KeptListing) -> bool:
         # Escaped to ASCII: a server may send half a pair of UTF-16, which no database holds.
-        tools = json.dumps([tool.to_dict() for tool in listing.tools], separators=(",", ":"))
+        told: object = [tool.to_dict() for tool in listing.tools]
+        if listing.failed:  # a version that does not know this form passes over the row
+            told = {"failed": listing.failed, "tools": told}
+        tools = json.dumps(told, separators=(",", ":"))
         if len(tools) > LISTING_LIMIT:
             return False
         row = (
@@ -134,7 +138,10 @@ class SqliteServerListings(ServerListings):
 def _listing(row: Sequence[object]) -> KeptListing | None:
     directory, server, fingerprint, listed_at, text, legacy = cast("tuple[str, str, str, float, str, int]", row)
     try:
-        tools = tuple(ToolInfo.from_dict(told) for told in cast("list[dict[str, object]]", json.loads(text)))
+        kept: object = json.loads(text)
+        failed = str(object_in(kept).get("failed", ""))
+        listed = array_in(object_in(kept).get("tools")) if failed else cast("list[object]", kept)
+        tools = tuple(ToolInfo.from_dict(cast("dict[str, object]", told)) for told in listed)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None  # another program wrote there: the next listing replaces it
-    return KeptListing(directory, server, fingerprint, listed_at, tools, bool(legacy))
+    return KeptListing(directory, server, fingerprint, listed_at, tools, bool(legacy), failed)

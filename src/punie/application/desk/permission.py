@@ -9,6 +9,7 @@ from copy import copy
 
 from attrs import define, evolve, field, frozen
 
+from punie.application.desk.allowing import allowing
 from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions, Phrased
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
@@ -67,6 +68,11 @@ class Judged:
             self,
             decision=evolve(decision, verdict=finding.verdict, rule=finding.rule, reason=finding.reason),
         )
+
+    def allowing(self) -> tuple[str, ...]:
+        """The rules, as `--allow` takes them, that together would let the call run."""
+        call = PermissionRequest(self.request.tool.descriptor, self.request.arguments)
+        return allowing(call, self.decision, self.policy, self.facts)
 
     def denied(self, reason: str) -> Ruling:
         """The decision of Punie itself to deny the call for that reason."""

@@ -245,7 +245,11 @@ class CallStages:
         """Tell the client of a decision that the policy did not simply allow, and add it to the audit trail."""
         request = judged.request
         if judged.decision.verdict is not Verdict.ALLOW:
-            settled = PermissionSettled(request.context.call_id, request.call.name, ruling.verdict, ruling.reason)
+            unasked = ruling.verdict is Verdict.DENY and ruling.answered_by is not AnsweredBy.PERSON
+            settled = PermissionSettled(
+                request.context.call_id, request.call.name, ruling.verdict, ruling.reason,
+                judged.allowing() if unasked else (),
+            )  # fmt: skip
             await self.desk.context.events.emit(settled)
         await self.desk.permission.close(judged, ruling)
         if ruling.decision.verdict is Verdict.DENY:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -43,6 +44,10 @@ _NAMES = re.compile(r"[A-Za-z0-9_ ,|-]*")
 _KNOWN_KEYS = frozenset({"type", "command", "timeout", "statusMessage", "shell", "once", "async"})
 
 
+Finds: TypeAlias = Callable[[str, str], bool]
+"""Whether a pattern is in a name, in a time that the name cannot make long."""
+
+
 @frozen
 class Hook:
     """One command of a hooks file; lives as long as the session. `origin` is the absolute path of the file."""
@@ -53,18 +58,18 @@ class Hook:
     timeout_s: float = TIMEOUT_S
     origin: str = ""
 
-    def matched(self, names: Sequence[str]) -> str | None:
+    def matched(self, names: Sequence[str], finds: Finds) -> str | None:
         """The first of the names that the matcher is about; None where there is none.
 
-        A matcher of plain names is a list of whole names; any other is a pattern that is searched for. Every pattern is
-        about a longer name than `LONGEST_NAME`: the hook runs, and sees the call.
+        A matcher of plain names is a list of whole names; any other is a pattern that `finds` searches for. Every
+        pattern is about a longer name than `LONGEST_NAME`: the hook runs, and sees the call.
         """
         if self.event not in _MATCHED or self.matcher in {"", "*"}:
             return names[0]
         if _NAMES.fullmatch(self.matcher):
             wanted = {name.strip() for name in re.split("[|,]", self.matcher)}
             return next((name for name in names if name in wanted), None)
-        return next((name for name in names if len(name) > LONGEST_NAME or re.search(self.matcher, name)), None)
+        return next((name for name in names if len(name) > LONGEST_NAME or finds(self.matcher, name)), None)
 
 
 @frozen

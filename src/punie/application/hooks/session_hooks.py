@@ -10,7 +10,7 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.application.hooks.answer import HookAnswer, answer_of, joined
-from punie.application.hooks.hook import Hook, HookEvent
+from punie.application.hooks.hook import Finds, Hook, HookEvent
 from punie.application.hooks.named import inputs_of, names_of, response_of
 from punie.application.tools.session_tool import CallContext
 from punie.domain.errors import ToldToModel
@@ -20,10 +20,11 @@ from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.events import HookEnding, HookRan
 from punie.domain.tools.tool import ToolDescriptor, ToolResult
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import JsonObject, object_in
+from punie.domain.values.json_value import JsonObject, freeze_object, object_in
 from punie.domain.values.terminal import Box, LineEnd
 from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
+from punie.ports.tools import ArgumentValidator
 
 AT_ONCE = 4
 END_LIMIT_S = 1.5
@@ -44,6 +45,20 @@ class RunLine(Protocol):
     def __call__(self, line: str, cwd: str, given: str, limit_s: float, box: Box) -> Awaitable[LineEnd]: ...
 
 
+def bounded_by(validator: ArgumentValidator) -> Finds:
+    """Searches in linear time, or with the validator's limit of steps, in which a name counts as another one.
+
+    A pattern that the validator cannot read is in every name: its hook runs, and sees the call.
+    """
+
+    def finds(pattern: str, name: str) -> bool:
+        schema = freeze_object({"type": "object", "properties": {"name": {"pattern": pattern}}})
+        known = validator.schema_problem(schema) is None
+        return not known or not validator.problems(schema, freeze_object({"name": name}))
+
+    return finds
+
+
 @frozen
 class HookSurroundings:
     """The surroundings of hooks, which are those of their session; lives as long as the session.
@@ -59,6 +74,7 @@ class HookSurroundings:
     record: Callable[[DecisionRecord], None]
     warn: Callable[[str, str], None]
     mode: Callable[[], Mode]
+    finds: Finds
     box: Box = Box.NONE
     resumed: bool = False
 
@@ -124,7 +140,7 @@ class SessionHooks:
                 await self._run(HookEvent.SESSION_END, ("other",), [{"reason": "other"}])
 
     def _matching(self, event: HookEvent, names: Sequence[str]) -> list[tuple[Hook, str]]:
-        mine = ((hook, hook.matched(names)) for hook in self.hooks if hook.event is event)
+        mine = ((hook, hook.matched(names, self.around.finds)) for hook in self.hooks if hook.event is event)
         return list(dict.fromkeys((hook, name) for hook, name in mine if name is not None))
 
     async def _run(

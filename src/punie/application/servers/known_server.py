@@ -170,18 +170,21 @@ class KnownServer:
 
     def last(self, kept: KeptListing | None) -> Tools | None:
         """The last list, from this process or an earlier one that reached the server in the same way; else None."""
-        if self.tools is None and kept is not None and kept.fingerprint == self.config.fingerprint:
+        if self.tools is None and kept is not None and kept.listed_at and kept.fingerprint == self.config.fingerprint:
             return kept.tools
         return self.tools
 
     def info(self, kept: KeptListing | None) -> ServerInfo:
-        """The server's status; `kept` is the list in the state."""
-        tools, age_s = None, None
+        """The server's status; `kept` is the list in the state, which says whether another process failed."""
+        tools, age_s, status, message = None, None, self.status, self.message
+        failed = kept.failed if kept is not None and kept.fingerprint == self.config.fingerprint else ""
+        if status is ServerStatus.IDLE and failed:
+            status, message = ServerStatus.ERROR, f"When it was asked last: {failed}"
         if self.tools is not None:
             tools, age_s = len(self.tools), self.around.clock.monotonic_s() - self._listed_s
-        elif kept is not None:
+        elif kept is not None and kept.listed_at:
             tools, age_s = len(kept.tools), max(0.0, self.around.clock.epoch_s() - kept.listed_at)
-        return ServerInfo(self.name, self.config.shown, self.status, tools, age_s, self.message)
+        return ServerInfo(self.name, self.config.shown, status, tools, age_s, message)
 
     async def _run(self, asking: Asking) -> None:
         try:
@@ -199,12 +202,12 @@ class KnownServer:
                 listing = await (await self._opened()).list_tools()
         except ServerUnavailableError as error:
             await self._doubt()
-            return self._failed(str(error))
+            return await self._failed(str(error))
         except TimeoutError:
-            return self._failed(f"The server {self.name} did not list its tools within {limit_s:g} s.")
+            return await self._failed(f"The server {self.name} did not list its tools within {limit_s:g} s.")
         except Exception as error:  # one server that fails must not end the others
             self.around.log.warning("server %s: listing its tools broke", self.name, exc_info=error)
-            return self._failed(
+            return await self._failed(
                 f"Listing the tools of the server {self.name} broke ({type(error).__name__}); the log has the details."
             )
         return await self._take(listing, changes)
@@ -258,11 +261,15 @@ class KnownServer:
         asked_for = not self.config.include or any(fnmatchcase(tool, glob) for glob in self.config.include)
         return asked_for and not any(fnmatchcase(tool, glob) for glob in self.config.exclude)
 
-    def _failed(self, why: str) -> RefreshDelta:
-        """Note that the server is down; its last list counts until it is back."""
+    async def _failed(self, why: str) -> RefreshDelta:
+        """Note that the server is down, for other processes as well; its last list counts until it is back."""
         was, self.status, self.message = self.status, ServerStatus.ERROR, one_line(why, 2_000)
         self.around.log.info("server %s: %s", self.name, self.message)
         if was is not ServerStatus.ERROR:
             self.around.warn(f"The MCP server {self.name} does not work", self.message)
             self.heard(self.name)  # other tools of the same purpose are offered while it is down
+            kept, fingerprint = await self._kept(), self.config.fingerprint
+            if kept is None or kept.fingerprint != fingerprint:
+                kept = KeptListing(self.around.directory, self.name, fingerprint, 0.0, ())
+            await self.around.listings.keep(evolve(kept, failed=self.message))
         return RefreshDelta(errors={self.name: self.message})

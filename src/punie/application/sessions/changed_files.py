@@ -73,14 +73,6 @@ async def accept(history: FileHistory, paths: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def row_object(row: ChangedFile) -> dict[str, object]:
-    """A change as programs read it."""
-    return {
-        "turn": row.turn, "path": row.path, "change": row.change, "by": row.by, "tool": row.tool,
-        "added": row.added, "removed": row.removed,
-    }  # fmt: skip
-
-
 def rows_text(rows: Sequence[ChangedFile], cwd: str) -> str:
     """The changes, turn by turn, each on one line, safe to show."""
     if not rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
+import anyio
 import anyio.lowlevel
 from attrs import evolve
 
@@ -71,10 +72,13 @@ async def take_session_back(history: FileHistory | None, record: SessionRecord, 
             await record.take_back(turns.first, turns.until, turns.left, act)
         await anyio.lowlevel.checkpoint()
 
-    if history is None or not plan.back:
-        await commit()
-        return plan
-    return await carry_out(history, plan, act, commit)
+    done = plan
+    with anyio.CancelScope(shield=True):  # once the log has it, the files follow
+        if history is None or not plan.back:
+            await commit()
+        else:
+            done = await carry_out(history, plan, act, commit)
+    return done
 
 
 def committed_in(store: SessionStore, session_id: str) -> Callable[[str], Awaitable[bool]]:

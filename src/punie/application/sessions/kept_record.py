@@ -81,6 +81,11 @@ class KeptSession:
         with anyio.move_on_after(WRITE_LIMIT_S, shield=True), contextlib.suppress(SessionStoreError):
             await self.store.release(self.lease)
 
+    async def forget(self) -> None:
+        """Delete the session, which could not be opened, in bounded time; where that fails it stays, and is empty."""
+        with anyio.move_on_after(WRITE_LIMIT_S, shield=True), contextlib.suppress(SessionStoreError):
+            await self.store.delete(self.lease.session_id)
+
 
 @define(eq=False)
 class LogWriter:
@@ -112,6 +117,15 @@ class LogWriter:
                     await kept.store.keep_snapshot(kept.lease, snapshot)
         if bound.cancelled_caught:
             raise SessionStoreError(f"the disk did not take it within {WRITE_LIMIT_S:g} s")
+
+    async def write_alone(self, entry: LogEntry) -> None:
+        """Write this entry durably, however long that takes: where it raises, the log will never have the entry.
+
+        Raises `SessionStoreError` or `LeaseLostError`.
+        """
+        with anyio.CancelScope(shield=True):
+            async with self._writing:
+                await self.kept.store.append(self.kept.lease, (entry,), lasting=True)
 
     async def try_to_write(self, what: str, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> None:
         """As `write`, but a failure is logged and told to a person once, since every later write tries again."""
@@ -234,7 +248,8 @@ class KeptRecord(SessionRecord):
         if self.entries.waiting:
             await self.writer.write(lasting=False)
         self.entries.put(Rewound(first, self.entries.sequence if until is None else until, turns, act))
-        await self.writer.write(lasting=True)
+        await self.writer.write_alone(self.entries.waiting.pop())
+        self._titled = self._titled and turns > 0
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn

@@ -8,12 +8,15 @@ from typing import Self
 
 from attrs import define, evolve, field, frozen
 
-from punie.domain.session.events import RequestBegun, ToolCallAnnounced
+from punie.domain.session.events import ContextUsed, ModeChanged, ModelChanged, RequestBegun, ToolCallAnnounced
 from punie.domain.session.log import LogEntry, PromptAccepted, Rewound, is_taken_back, title_of
 from punie.ports.sessions import SessionStore
 
 PAGE = 500
 """How many entries of a log are read, and in memory, at once."""
+
+_STAYS = (ModeChanged, ModelChanged, ContextUsed)
+"""Events about the session, which goes on with its mode, its model and what it cost, wherever its conversation ends."""
 
 
 @frozen
@@ -57,7 +60,7 @@ class Conversation:
             entry for entry in page
             if entry.sequence < self.below
             and not isinstance(entry.event, Rewound)
-            and not is_taken_back(entry.sequence, self._rewinds)
+            and (isinstance(entry.event, _STAYS) or not is_taken_back(entry.sequence, self._rewinds))
         )  # fmt: skip
 
 

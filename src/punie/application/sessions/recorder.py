@@ -60,12 +60,16 @@ class SessionNotices:
         """Let the notices that waited go, since the client knows the session now."""
         self._known.set()
 
+    async def send(self) -> None:
+        """Send the notices that wait, now."""
+        while self._waiting:
+            await self.events.emit(self._waiting.pop(0))
+
     async def keep(self) -> None:
         """Send notices as they come, once the client knows the session; until cancelled."""
         await self._known.wait()
         while True:
-            while self._waiting:
-                await self.events.emit(self._waiting.pop(0))
+            await self.send()
             self._news = anyio.Event()
             await self._news.wait()
 

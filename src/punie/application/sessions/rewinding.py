@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import anyio.lowlevel
 from attrs import evolve, frozen
 
+from punie.application.sessions.changed_files import shown_name
 from punie.application.tools.files.session_changes import others_change
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import shown_path
@@ -167,7 +168,7 @@ def plan_text(plan: RewindPlan, cwd: str) -> str:
             continue
         sign = "D" if one.move.to == ABSENT else "A" if one.move.now == ABSENT else "M"
         counts = "" if one.added is None else f"  +{one.added} -{one.removed}"
-        lines.append(f"  {sign} {_name(one.move.path, cwd)}{counts}")
+        lines.append(f"  {sign} {shown_name(shown_path(one.move.path, cwd))}{counts}")
     for one, line in zip(plan.kept, kept_lines(plan, cwd), strict=True):
         again = "; name it to take it back all the same" if one.may_be_named else ""
         lines.append(f"  {line}{again}")
@@ -186,17 +187,12 @@ def done_text(plan: RewindPlan) -> str:
 
 def kept_lines(plan: RewindPlan, cwd: str) -> list[str]:
     """A line for each file that stays, with the reason, safe to show."""
-    return [f"kept: {_name(one.path, cwd)}: {display_exact(one.reason)}" for one in plan.kept]
+    return [f"kept: {shown_name(shown_path(one.path, cwd))}: {display_exact(one.reason)}" for one in plan.kept]
 
 
 def _is_folder(move: Move) -> bool:
     """Whether a folder comes or goes, and no file with it."""
     return {move.now, move.to} <= {ABSENT, FOLDER}
-
-
-def _name(path: str, cwd: str) -> str:
-    """A path on one line; every character that a person would not see as itself is written out."""
-    return display_exact(shown_path(path, cwd)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
 
 
 async def _difference(history: FileHistory, path: str, keys: tuple[str, str], now: FileVersion) -> str:

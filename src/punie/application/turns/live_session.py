@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import TypeAlias
 
 import anyio
@@ -123,7 +124,7 @@ class SessionCommands:
     """The commands of the engine, of Punie and of the project's prompt files; lives as long as the session.
 
     Of commands with the same name the engine's counts, then Punie's, then the project's, which need a model. A prompt
-    with any other name goes to the engine as text.
+    with any other name is answered without the model.
     """
 
     own: tuple[SlashCommand, ...] = ()
@@ -150,8 +151,11 @@ class SessionCommands:
             await session.recorder.emit(CommandsChanged(now))
 
     async def outcome(self, session: LiveSession, prompt: Prompt, events: EventSink, turn_id: str) -> Outcome:
-        """Carry out the command that the prompt begins with; any other prompt goes to the model unchanged."""
-        typed = typed_in(prompt)
+        """Carry out the command that the prompt begins with; a prompt without one goes to the model unchanged.
+
+        A delegate's task was written by a model, which knows no commands.
+        """
+        typed = None if session.lent is not None else typed_in(prompt)
         if typed is None or typed.name in {command.name for command in session.engine.commands}:
             return ForTheModel(prompt)
         mine = next((command for command in self._mine(session) if command.info.name == typed.name), None)
@@ -159,7 +163,17 @@ class SessionCommands:
             return await mine.run(Invocation(typed.arguments, prompt, session, events, turn_id))
         await self.refresh(session)  # a file may be new since the client was told of any
         file = next((one for one in self._usable(session) if one.info.name == typed.name), None)
-        return ForTheModel(prompt if file is None else file.filled(typed, prompt))
+        if file is None:
+            return ForTheModel(prompt) if session.model == DIRECT else Answered(self._unknown(session, typed.name))
+        return ForTheModel(file.filled(typed, prompt))
+
+    def _unknown(self, session: LiveSession, name: str) -> str:
+        near = get_close_matches(name, [command.name for command in self.offered(session)], n=1)
+        meant = f"Did you mean `/{near[0]}`? " if near else ""
+        return (
+            f"There is no command `/{name}`. {meant}`/help` lists the commands. For a text that begins with a slash, "
+            "put a word before it."
+        )
 
     def _mine(self, session: LiveSession) -> Iterator[SlashCommand]:
         return (command for command in self.own if command.offered(session))

@@ -79,20 +79,18 @@ async def with_engine(session: LiveSession, use: Callable[[EngineSession], Await
     return await use(session.engine)
 
 
-async def go_back(session: LiveSession, *, in_turn: bool = False) -> None:
-    """Have the engine go on from the session's log as it is now, after a person took a part of it back.
+async def go_back(session: LiveSession, engine: Engine, *, in_turn: bool = False) -> None:
+    """Have that engine, the session's own, go on from its log as it is now, after a person took a part of it back.
 
-    No engine may be running; `in_turn` as in `switch_model`. Raises `EngineError` and `SessionStoreError`.
+    No engine may be running, and none may begin; `in_turn` as in `switch_model`. Raises `SessionStoreError`.
     """
-    async with session.switches.join():
-        ready = await session.shelf.take(session.model)
-        memory = await session.recorder.record.memory(ready.engine)
-        if in_turn:
-            memory = evolve(memory, since=before_last_prompt(memory.since))
-        old, session.engine = session.engine, memory.opened(ready.engine, session.id)
-        session.unheard = ()
-        session.instructions.forgotten()
-        await _let_go(session, old)
+    memory = await session.recorder.record.memory(engine)
+    if in_turn:
+        memory = evolve(memory, since=before_last_prompt(memory.since))
+    old, session.engine = session.engine, memory.opened(engine, session.id)
+    session.unheard = ()
+    session.instructions.forgotten()
+    await _let_go(session, old)
 
 
 async def explore(session: LiveSession) -> None:

@@ -6,11 +6,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+import anyio
+
 from punie.application.sessions.changed_files import accept, changed_files, rows_text, shown_name
 from punie.application.sessions.going_back import session_plan, take_session_back
 from punie.application.sessions.log_reading import ids_of
 from punie.application.sessions.rewinding import RewindPlan, done_text, kept_lines, plan_text
-from punie.application.tools.files.rejecting import REJECT, rejected
+from punie.application.tools.files.rejecting import take_rejected
 from punie.application.tools.files.restore_file import RestoreFile
 from punie.application.turns.asking import ask_person
 from punie.application.turns.live_session import Answered, Invocation, LiveSession, Outcome
@@ -21,7 +23,7 @@ from punie.domain.permission.flow import OptionKind, PermissionOption
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import TextDelta
 from punie.domain.values.display import display_safe, one_line
-from punie.ports.history import ChangedFile, FileChange, FileHistory, Part
+from punie.ports.history import ChangedFile, FileHistory, Part
 
 REVIEW_HINT = "N | all | accept [PATH...] | reject PATH [HUNK...]"
 
@@ -47,12 +49,8 @@ async def reject_changes(session: LiveSession, given: str, hunks: Sequence[int])
     history, path = _history(session), _absolute(session, given)
     turns, tool = ids_of(await session.recorder.record.turns()), session.desk.registry.get(RestoreFile.DESCRIPTOR.name)
     files = tool if isinstance(tool, RestoreFile) else None
-    now = await (history.look(path) if files is None else files.now(path))
-    version = await rejected(history, path, now, hunks)
-    await (history.put(path, version) if files is None else files.write(path, version))
-    await history.record(
-        FileChange(turns[-1] if turns else "", path, now.key, version.key, "tool", REJECT), now, version
-    )
+    look, put = (history.look, history.put) if files is None else (files.now, files.write)
+    await take_rejected(history, turns[-1] if turns else "", path, hunks, look, put)
     note_command(session, REJECTED, f"Rejecting {one_line(path)}")
 
 
@@ -128,21 +126,24 @@ async def rewind(
 ) -> RewindPlan:
     """Go back to before a turn, or with `do` false look what that would do; `within` is the turn that asks.
 
-    Files are written on this machine's disk: a change of all or none of them is not to be had of a client. Raises
-    `ToolFailedError` where nothing was done, `SessionStoreError` and `EngineError`.
+    A prompt that comes meanwhile waits. Files are written on this machine's disk: a change of all or none of them is
+    not to be had of a client. Raises `ToolFailedError` where nothing was done, `SessionStoreError` and `EngineError`.
     """
     changes, record = session.desk.permission.changes, session.recorder.record
     history = None if changes is None or changes.disk is None else changes.history
     if history is None and part is Part.FILES:
         _history(session)
-    plan = await session_plan(history, record, turn, part, [_absolute(session, path) for path in paths], within)
-    if plan.is_empty or not do:
-        return plan
-    done = await take_session_back(history, record, plan)
-    note_command(session, "undo", f"Going back to before turn {plan.turn}")
-    if done.turns is not None:
-        await go_back(session, in_turn=bool(within))
-    return done
+    async with session.switches.join():
+        plan = await session_plan(history, record, turn, part, [_absolute(session, path) for path in paths], within)
+        if plan.is_empty or not do:
+            return plan
+        ready, done = None if plan.turns is None else await session.shelf.take(session.model), plan
+        with anyio.CancelScope(shield=True):  # the model never goes on with what the log has taken back
+            done = await take_session_back(history, record, plan)
+            note_command(session, "undo", f"Going back to before turn {plan.turn}")
+            if ready is not None:
+                await go_back(session, ready.engine, in_turn=bool(within))
+        return done
 
 
 async def undo(invocation: Invocation) -> Outcome:
@@ -154,7 +155,8 @@ async def undo(invocation: Invocation) -> Outcome:
         shown = f"```text\n{plan_text(plan, session.desk.context.cwd)}\n```"
         if plan.is_empty or shows:
             return Answered(shown)
-        await invocation.events.emit(TextDelta(f"{shown}\n\n", f"{within}-plan"))
+        # The plan names what goes, and the log, from which a model goes on, is not to have that again.
+        await session.recorder.lane.emit(TextDelta(f"{shown}\n\n", f"{within}-plan"))
         if not await _agreed(session, plan):
             return Answered(
                 "Nothing was taken back. `punie undo` in a terminal asks there, and `--yes` needs no answer."
@@ -183,6 +185,10 @@ def _undo_words(words: Sequence[str]) -> tuple[int | None, Part, bool]:
 
 async def _agreed(session: LiveSession, plan: RewindPlan) -> bool:
     title = f"Go back to before turn {plan.turn}?"
-    words = f"{len(plan.files)} files and {0 if plan.turns is None else plan.turns.count} turns of the conversation go."
+    files, turns = len(plan.files), 0 if plan.turns is None else plan.turns.count
+    kinds = [
+        f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in ((files, "file"), (turns, "turn")) if count
+    ]
+    words = f"Takes back {' and '.join(kinds)}"
     broker = session.desk.permission.questions.broker
     return await ask_person(broker, session.recorder.lane, session.id, "undo", title, words, (GO, LEAVE)) is GO

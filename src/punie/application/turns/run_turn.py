@@ -172,9 +172,8 @@ class PromptTurn(RunningTurn):
         self._scope.cancel()
 
     def takes(self, prompt: Prompt) -> bool:
-        """Whether the prompt may join a turn: commands may not."""
-        typed = typed_in(prompt)
-        return typed is None or all(typed.name != info.name for info in self.session.commands.offered(self.session))
+        """Whether the prompt may join a turn: commands may not, and neither may one that there is not."""
+        return typed_in(prompt) is None
 
     async def steer(self, prompt: Prompt) -> str | None:
         """Let the prompt join the turn: the id of its message once it is in the log, which is kept whatever follows.

@@ -94,6 +94,8 @@ def read_tables(path: Path) -> tuple[dict[str, object], str]:
         raise SettingsError(str(path), f"it is larger than {MAX_TOML_BYTES} bytes")
     try:
         return parse_toml(data.decode("utf-8")), hashlib.sha256(data).hexdigest()
+    except UnicodeDecodeError as error:
+        raise SettingsError(str(path), f"it is not text in UTF-8 (byte {error.start}); save it as UTF-8") from error
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
@@ -175,7 +177,7 @@ def _private(environ: Mapping[str, str]) -> Iterator[Path]:
 def _named(environ: Mapping[str, str]) -> Iterator[Path]:
     settings = user_settings_file(environ)
     yield from (skills_folder(environ), pipelines_folder(environ), profiles_file(environ))
-    yield hooks_files(environ, "")[0]
+    yield settings.with_name("hooks.json")
     if environ.get("PUNIE_HOME"):
         yield from (Path(environ["PUNIE_HOME"]) / entry for entry in HOME_ENTRIES)
     elif not environ.get("PUNIE_CONFIG"):

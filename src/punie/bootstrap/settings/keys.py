@@ -287,7 +287,7 @@ SESSION_STORE = Key(
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
 RECEIPTS = Key(
-    "receipts.commits", YES, False, "whether commits of `git_add_commit` carry receipts: trailers and a git note",
+    "receipts.commits", YES, False, "whether a session's commits carry receipts: a git note, and trailers too",
     NEVER, page="changes.md#receipts",
 )
 UNKNOWN_PRICE = Key(

@@ -253,9 +253,3 @@ _PARSERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "box": ("boxed", _boxed),
 }
 """The field of `Rule` and the reader of each key."""
-
-
-def home_of(environ: Mapping[str, str]) -> str:
-    """The user's home directory, absolute, for `~` in patterns and in command lines."""
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() raises where there is none
-    return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed

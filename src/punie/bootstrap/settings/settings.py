@@ -44,7 +44,8 @@ class Settings:
     """The settings in force: `settings[KEY]` is the value of one; lives as long as a session.
 
     `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources. The
-    folders are those of the user's own skills and pipelines; `profiles` are what the user says of servers' tools.
+    folders are those of the user's own skills and pipelines; `profiles` are what the user says of servers' tools, and
+    `doubts` are sentences about names that are probably misspelt.
     """
 
     values: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)  # one may hold a password
@@ -54,6 +55,7 @@ class Settings:
     state_folder: str | None = None
     pipelines_folder: str | None = None
     profiles: tuple[Profile, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     def __getitem__(self, key: Key[T]) -> T:
         return cast("T", self.values.get(key.name, key.default))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
+from punie.application.offer.misnamed import misnamed, misspelt
 from punie.bootstrap.settings.files import (
     SettingsFile,
     database_file,
@@ -31,11 +32,13 @@ from punie.bootstrap.settings.files import (
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import ADDS, KEYS, MODE, NEVER, RULES, Key, key_of, tool_and_bound, variable_of
-from punie.bootstrap.settings.permissions import ParserOf, RuleSource, home_of, parse_flag, parse_rules
+from punie.bootstrap.settings.permissions import ParserOf, RuleSource, parse_flag, parse_rules
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Rule, Verdict
+from punie.mechanics.home import home_of
+from punie.mechanics.nearest import nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +65,10 @@ COMMAND_LINE = "the command line"
 
 _RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
 """Flags that may be repeated; their value is a JSON list of texts."""
+
+
+_LISTS = frozenset({"tools.disabled", "tools.always"})
+"""Settings that list tools."""
 
 
 class Speaker(StrEnum):
@@ -136,8 +143,18 @@ def trace_settings(
         state_folder=str(state_dir(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
         profiles=_own_profiles(profiles_file(environ)),
+        doubts=(*misspelt(environ, KEYS), *misnamed(_named_tools(layers))),
     )
     return Traced(settings, tuple(layers.said), left_out, trusts)
+
+
+def _named_tools(layers: _Layers) -> Iterator[tuple[str, str]]:
+    """The tools that rules and settings name, each after its source."""
+    yield from ((rule.origin, rule.tool) for rule in layers.rules if rule.server is None)
+    for said in layers.said:
+        tool, bounded = tool_and_bound(said.key)
+        listed = cast("tuple[str, ...]", said.value) if said.key in _LISTS else (tool,) if bounded else ()
+        yield from ((said.source, name) for name in listed)
 
 
 def _own_profiles(path: Path) -> tuple[Profile, ...]:
@@ -250,7 +267,9 @@ def key_named(name: str, source: str) -> Key[Any]:
     """The setting with that name. Raises `SettingsError` where there is none."""
     key = key_of(name)
     if key is None:
-        raise SettingsError(source, f"{name} is not a setting of this version")
+        near = " or ".join(nearest(name, KEYS))
+        hint = f" (did you mean {near}?)" if near else ""
+        raise SettingsError(source, f"{name} is not a setting of this version{hint}")
     return key
 
 

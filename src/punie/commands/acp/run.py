@@ -21,7 +21,7 @@ from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.bootstrap.warm_up import WarmUp
 from punie.commands.flags import settings_flags
-from punie.commands.running import Exit, beside, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import Exit, beside, exit_at_once, start_logging, warn_at_a_terminal, watch_signals, wrong
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
 
@@ -109,6 +109,7 @@ def run_acp(*, model: str | None, mode: str | None, log_file: str | None, draft:
         from punie.commands.setup.model import run_model_setup
 
         return run_model_setup(proposed=model)
+    warn_at_a_terminal("acp")
     write_fd = claim_stdout()
     read_fd = claim_stdin()
     try:

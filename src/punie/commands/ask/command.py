@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from punie.commands.flags import Commands, add_cwd, add_json, add_mode, add_model, add_rules, new_command
+from punie.commands.flags import Commands, add_cwd, add_going_on, add_json, add_mode, add_model, add_rules, new_command
 
 
 def add(commands: Commands) -> None:
@@ -13,5 +13,6 @@ def add(commands: Commands) -> None:
     add_rules(ask)
     add_json(ask, "print events as JSON, one a line")
     add_cwd(ask)
-    ask.add_argument("--session", metavar="ID", help="go on with that session (see: punie sessions list)")
-    ask.add_argument("prompt", metavar="PROMPT")
+    add_going_on(ask)
+    prompt = "what to do, in quotes; `-` is all of stdin, which otherwise follows the prompt where it is piped in"
+    ask.add_argument("prompt", metavar="PROMPT", nargs="?", help=prompt)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,23 @@ from attrs import define, field
 from punie.adapters.acp.blocks import present
 from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.front_end import ConsoleBroker, DenialTally, HeadlessBroker, JsonLinesSink, TextSink
+from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.progress import ProgressLine
+from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.tally import RunTally
+from punie.adapters.direct.engine import DirectSession
 from punie.application.agent import PunieAgent
 from punie.application.turns.budget import Measure
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.review import changes
 from punie.bootstrap.lifespan import Process
+from punie.commands.ask.ending import Ending
+from punie.commands.ask.prompt import PromptText, prompt_text
 from punie.commands.flags import settings_flags
+from punie.commands.going_on import session_to_go_on
+from punie.commands.mentions import mentioned
 from punie.commands.running import (
+    CommandError,
     Exit,
     beside,
     command_environ,
@@ -28,37 +41,48 @@ from punie.commands.running import (
     exit_at_once,
     person_is_here,
     start_logging,
+    told,
     watch_signals,
     wrong,
 )
 from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import (
     EngineError,
+    EngineErrorKind,
     PunieError,
     SettingsError,
+    ToldToModel,
     UnknownSessionError,
 )
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
+from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.session import OpenedSession, SessionSpec
-from punie.domain.session.turn import StopReason, TurnReport
+from punie.domain.session.turn import StopReason, TurnReport, Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import display_safe
+from punie.ports.history import ChangedFile
 from punie.ports.people import Peer
+
+LOOK_LIMIT_S = 5.0
+"""How long the changed files may be looked at, at the end."""
 
 
 @define
 class AskMode:
-    """One run of `punie ask`."""
+    """One run of `punie ask`. `named` is the directory as it was named, where links are not followed."""
 
     environ: Mapping[str, str]
     flags: Mapping[str, str | None]
     as_json: bool
     cwd: Path
-    prompt: str
+    prompt: PromptText
     log: logging.Logger
     session: str | None = None
-    _tally: DenialTally = field(factory=DenialTally, init=False)
+    named: str = ""
+    _tally: RunTally = field(factory=RunTally, init=False)
     _lines: JsonLinesSink = field(init=False)
+    _progress: ProgressLine | None = field(default=None, init=False)
     _interrupted: int | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -70,10 +94,18 @@ class AskMode:
         process = Process(self.environ, self.flags, self.log, keeps_model=asked_for)
         async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
             # Caught inside: a task group would raise the error in a group.
+            session = None
             try:
-                code = self._ended(await self._turn(agent, await self._opened(agent)))
+                opened = await self._opened(agent)
+                session = agent.place(opened.id).session
+                code = await self._ended(session, await self._turn(agent, session))
             except PunieError as error:
-                code = self._failed(error)
+                code = await self._failed(error, session)
+                if session is not None and self._never_began(error, session):
+                    with suppress(PunieError):  # a session that is not kept is gone with the process
+                        await agent.delete_session(session.id)
+            except CommandError as error:
+                code = self._told("usage", str(error), error.exit_code)
         await process.aclose()
         return code
 
@@ -81,63 +113,141 @@ class AskMode:
         spec, connect = SessionSpec(str(self.cwd)), self._peer
         if self.session is None:
             return await agent.open_session(spec, connect)
-        return await agent.load_session(self.session, spec, connect)
+        directories = tuple(dict.fromkeys(filter(None, (str(self.cwd), self.named))))
+        return await agent.load_session(await session_to_go_on(agent, self.session, directories), spec, connect)
 
-    async def _turn(self, agent: PunieAgent, opened: OpenedSession) -> TurnReport:
-        self._say({"type": "session", "sessionId": opened.id})
-        turn = agent.begin_turn(opened.id, Prompt.of_text(self.prompt))
+    async def _turn(self, agent: PunieAgent, session: LiveSession) -> TurnReport:
+        self._say({"type": "session", "sessionId": session.id})
+        session.recorder.notices.greet()
+        reading = anyio.CancelScope()
 
         def stop(exit_code: int) -> None:
             self._interrupted = exit_code
-            agent.cancel(opened.id)
+            reading.cancel()
+            agent.cancel(session.id)
 
-        async with beside(partial(watch_signals, stop)):
-            return await turn.run()
+        async with beside(partial(watch_signals, stop)), beside(self._show_progress):
+            try:
+                prompt = None
+                with reading:
+                    prompt = await self._prompt(session)
+                if prompt is None or self._interrupted is not None:
+                    return TurnReport(StopReason.CANCELLED)
+                return await agent.begin_turn(session.id, prompt).run()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await session.recorder.notices.send()
+
+    async def _prompt(self, session: LiveSession) -> Prompt:
+        """The prompt with the files that its words mention, each with a line about it."""
+        found = await mentioned(session, self.prompt.words, self.prompt.whole)
+        for note in found.notes:
+            await session.recorder.lane.emit(NoticeGiven(NoticeSeverity.INFO, note))
+        return found.prompt
 
     def _peer(self, _session_id: str) -> Peer:
         """The terminal as the session's client; a reader of the output that leaves ends nothing."""
         person = person_is_here() and not self.as_json
         broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
-        asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
-        events = self._lines if self.as_json else TextSink(sys.stdout, sys.stderr, self._tally, asks)
-        return Peer(ClientCapabilities(names_options=True), broker, events, person=person)
+        return Peer(ClientCapabilities(names_options=True, notices=True), broker, self._events(broker), person=person)
 
-    def _ended(self, report: TurnReport) -> int:
-        code = self._exit_code(report)
+    def _events(self, broker: ConsoleBroker | HeadlessBroker) -> JsonLinesSink | TextSink:
+        if self.as_json:
+            return self._lines
+        self._progress = ProgressLine(sys.stderr, sys.stderr.isatty() and self.environ.get("TERM") != "dumb")
+        asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
+        return TextSink(sys.stdout, sys.stderr, self._tally, asks, self._progress)
+
+    async def _show_progress(self) -> None:
+        if self._progress is not None:
+            await self._progress.keep()
+
+    async def _ended(self, session: LiveSession, report: TurnReport) -> int:
+        code = self._exit_code(report, self._wrong(session))
+        ending = Ending(str(self.cwd), await _changes(session), report.usage, self._tally.denials)
         usage, budget = encode_usage(report.usage), present(budget=report.limit)
-        self._say({"type": "end", "stopReason": report.stop_reason.value, **budget, "usage": usage, "exitCode": code})
-        if code == Exit.DENIED and not self.as_json:
-            sys.stderr.write("A call was denied, and none succeeded after it.\n")
+        end = {"type": "end", "stopReason": report.stop_reason.value, **budget, "usage": usage, "exitCode": code}
+        self._say({**end, **ending.as_object()})
+        if not self.as_json:
+            stopped = "" if report.limit is not None else _STOPPED.get(report.stop_reason, "")
+            denied = "A call was denied, and none succeeded after it.\n" if code == Exit.DENIED else ""
+            sys.stderr.write(f"{stopped}{ending.text()}{denied}")
         return code
 
-    def _exit_code(self, report: TurnReport) -> int:
+    def _wrong(self, session: LiveSession) -> int:
+        """The exit code of a prompt that was answered and yet not carried out: no such command, or a failed one."""
+        typed = typed_in(Prompt.of_text(self.prompt.whole))
+        if typed is not None and all(typed.name != info.name for info in session.commands.offered(session)):
+            return Exit.USAGE
+        return Exit.FAILED if isinstance(session.engine, DirectSession) and session.engine.failed else Exit.DONE
+
+    def _exit_code(self, report: TurnReport, wrongly: int) -> int:
         if self._interrupted is not None:
             return self._interrupted
         if report.limit is not None:
             return Exit.LATE if report.limit.endswith(Measure.TIME) else Exit.FAILED
         if report.stop_reason is not StopReason.END_TURN:
             return Exit.FAILED
-        return Exit.DENIED if self._tally.denied_last else 0
+        return Exit.DENIED if self._tally.denied_last else wrongly
 
-    def _failed(self, error: PunieError) -> int:
+    def _never_began(self, error: PunieError, session: LiveSession) -> bool:
+        """Whether the session is new, and its model could not even be asked: nothing of it is worth keeping."""
+        unusable = isinstance(error, EngineError) and error.kind in _UNUSABLE
+        return unusable and self.session is None and not session.gauge.spent.requests
+
+    async def _failed(self, error: PunieError, session: LiveSession | None) -> int:
+        """Report a failure, behind the files that were changed before it."""
         if isinstance(error, EngineError):
-            told, code = error.kind, EXIT_OF_KIND.get(error.kind, Exit.FAILED)
+            kind, code = error.kind, EXIT_OF_KIND.get(error.kind, Exit.FAILED)
         else:
-            told = error.code
+            kind = error.code
             code = Exit.USAGE if isinstance(error, (SettingsError, UnknownSessionError)) else Exit.FAILED
-        self._say({"type": "error", "code": told, "message": display_safe(str(error)), "exitCode": code})
-        if not self.as_json:
-            wrong(str(error))
-        return code
+        if session is not None and not self.as_json:
+            changes = await _changes(session)
+            sys.stderr.write(Ending(str(self.cwd), changes, Usage(), self._tally.denials).text())
+        return self._told(kind, str(error), code)
+
+    def _told(self, kind: str, message: str, code: int) -> int:
+        self._say(_error_line(kind, message, code))
+        return code if self.as_json else wrong(message, code)
 
     def _say(self, line: dict[str, object]) -> None:
         if self.as_json:
             self._lines.line(line)
 
 
-def run_ask(*, as_json: bool, cwd: str, prompt: str, session: str | None, **flags: Any) -> int:
+_UNUSABLE = frozenset({EngineErrorKind.CONFIGURATION, EngineErrorKind.AUTH})
+"""Failures of a model that does not exist, or that refuses us, as opposed to one that is not there right now."""
+
+_STOPPED = {
+    StopReason.CANCELLED: "The turn was stopped.\n",
+    StopReason.MAX_TOKENS: "The answer is not complete: the model's limit of tokens was reached.\n",
+    StopReason.MAX_TURN_REQUESTS: "The turn was stopped: it made as many requests to the model as one turn may.\n",
+    StopReason.REFUSAL: "The model refused to answer.\n",
+}
+
+
+def _error_line(code: str, message: str, exit_code: int) -> dict[str, object]:
+    return {"type": "error", "code": code, "message": display_safe(message), "exitCode": exit_code}
+
+
+async def _changes(session: LiveSession) -> Sequence[ChangedFile]:
+    """The changes of the last turn; none where they are not known, or are too many to be looked at in time."""
+    with anyio.move_on_after(LOOK_LIMIT_S), suppress(PunieError, ToldToModel):
+        return await changes(session, len(await session.recorder.record.turns()), everything=True)
+    return ()
+
+
+def run_ask(*, as_json: bool, cwd: str, prompt: str | None, session: str | None, **flags: Any) -> int:
     """Run `punie ask`; `flags` are settings. Returns the exit code, or leaves the process with it."""
     environ, directory = command_environ(), directory_of(cwd)
+    try:
+        text = prompt_text(prompt, sys.stderr.write)
+    except CommandError as error:
+        if as_json:
+            return told(_error_line("usage", str(error), error.exit_code), "", as_json=True, exit_code=error.exit_code)
+        raise
     log = start_logging(environ, None)
-    ask = AskMode(environ, settings_flags(**flags), as_json, directory, prompt, log, session)
+    named = os.path.abspath(cwd)  # noqa: PTH100 - links are followed in the other name alone
+    ask = AskMode(environ, settings_flags(**flags), as_json, directory, text, log, session, named)
     return exit_at_once(anyio.run(ask.run))

@@ -20,12 +20,11 @@ from punie.application.sessions.changed_files import (
     changed_files,
     content_of,
     net_changes,
-    row_object,
     rows_text,
     shown_name,
 )
 from punie.application.sessions.log_reading import ids_of, logged_turns
-from punie.application.tools.files.rejecting import REJECT, rejected
+from punie.application.tools.files.rejecting import REJECT, take_rejected
 from punie.application.turns.review import REJECTED, by_person
 from punie.bootstrap.settings.files import database_file, state_dir
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
@@ -34,7 +33,6 @@ from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
-from punie.ports.history import FileChange
 from punie.ports.sessions import SessionStore
 
 ACCEPT, VERIFY = "accept", "verify"
@@ -52,7 +50,7 @@ class ChangesMode:
     async def list(self, turn: int | None, *, everything: bool, as_json: bool) -> int:
         """Print the changed files, turn by turn."""
         found = await changed_files(self.history, self.turns, turn, everything=everything)
-        return told([row_object(row) for row in found], rows_text(found, self.session.cwd), as_json=as_json)
+        return told([row.as_object() for row in found], rows_text(found, self.session.cwd), as_json=as_json)
 
     async def accept(self, paths: Sequence[str], *, as_json: bool) -> int:
         """Note that a person looked at these files, or all."""
@@ -63,11 +61,8 @@ class ChangesMode:
         """Take the session's changes of a file back; no other process may have the session open meanwhile."""
         lease, trail = await self.store.acquire(self.session.id), audit_trail()
         try:
-            now = await self.history.look(path)
-            version = await rejected(self.history, path, now, hunks)
-            await self.history.put(path, version)
-            change = FileChange(self.turns[-1] if self.turns else "", path, now.key, version.key, "tool", REJECT)
-            await self.history.record(change, now, version)
+            turn = self.turns[-1] if self.turns else ""
+            await take_rejected(self.history, turn, path, hunks, self.history.look, self.history.put)
             trail.record(by_person(time.time(), self.session.id, REJECTED, f"Rejecting {one_line(path)}"))
         finally:
             await trail.aclose()
@@ -112,7 +107,11 @@ async def chosen_session(store: SessionStore, given: str | None, cwd: str) -> Se
     found = [summary for name in both_names(cwd) async for summary in sessions_of(store, name) if summary.turns]
     if found:
         return max(found, key=lambda summary: summary.updated_at)
-    wrong(f"no session of {display_exact(cwd)} is stored. Name another one, or its directory with --cwd.")
+    here = "this directory" if cwd == "." else display_exact(cwd)
+    wrong(
+        f"no session of {here} is stored, so there is nothing to show or to take back. `punie sessions list --all` "
+        "names them all; name one, or its directory with --cwd."
+    )
     return None
 
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import anyio
 
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.keys.os_keyring import READ_LIMIT_S, OsKeyring
-from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.audit_key import SealKey
 from punie.adapters.storage.state_file import StateFile
 from punie.application.sessions.changed_files import shown_name
 from punie.application.tools.files.proving import Proof, prove
 from punie.bootstrap.settings.files import database_file
-from punie.commands.running import Exit, command_environ, directory_of, person_is_here, start_logging, told, wrong
+from punie.commands.permissions.kept import sealed_trail
+from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
 from punie.domain.errors import ToldToModel
 from punie.domain.values.display import display_exact
 
@@ -31,15 +29,15 @@ def run_verify(names: Sequence[str], cwd: str, *, as_json: bool) -> int:
 
     async def run() -> Proof:
         made = await DulwichRepository(cwd, (cwd,)).commit_files(*(names or ("HEAD",)))
-        vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
-        audit = SqliteAuditTrail(state, SealKey(state.path, vault))
+        audit = sealed_trail(state)
         report = await audit.verify()
         return prove(made, await audit.latest(MOST_ROWS), report.fault)
 
     try:
         proof = anyio.run(run)
     except ToldToModel as error:
-        return wrong(display_exact(str(error)), Exit.FAILED)
+        said = f"{display_exact(str(error))} Verified is a commit that carries a receipt, in its own repository."
+        return wrong(said, Exit.FAILED)
     value = {
         "commit": proof.commit, "session": proof.session, "model": proof.model, "said": proof.said,
         "files": [{"path": file.path, "standing": file.standing, "why": file.why} for file in proof.files],

@@ -36,7 +36,7 @@ from punie.bootstrap.settings.sources import Said, Speaker, Traced, stored_trust
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.judging import holds_boxes
 from punie.commands.permissions.wording import rule_words
-from punie.commands.running import CommandError, command_environ, directory_of, start_logging, told
+from punie.commands.running import CommandError, command_environ, directory_of, start_logging, told, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.tools.execution import READ_OUTPUT_BYTES
 from punie.domain.values.display import display_exact, one_line
@@ -79,6 +79,8 @@ def run_config(
     except SettingsError:
         sys.stdout.write("" if explained is None or as_json else explain_key(explained))
         raise
+    for doubt in traced.settings.doubts:
+        wrong(doubt)
     if explained is None:
         text = show_toml(traced, environ, directory, sources=sources)
         return told(show_object(traced, environ, directory), text, as_json=as_json)

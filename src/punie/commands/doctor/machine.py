@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
@@ -30,9 +27,9 @@ from punie.commands.setup.ides import Ide, is_wsl
 from punie.commands.setup.installation import COMMAND, this_installation
 from punie.domain.errors import PunieError
 from punie.domain.values.terminal import Command
+from punie.mechanics.home import home_of
+from punie.mechanics.installation import Found, again_line, extras, install_line, lacking
 
-_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[(?P<extras>[^\]]*)\])?")
-_EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[^'\"]+)['\"]")
 _BOX_S = 5.0
 
 
@@ -41,10 +38,9 @@ def interpreter(_case: Case) -> Sequence[Check]:
     where = f"{platform.python_implementation()} {platform.python_version()}, {sys.executable}"
     if sys.prefix != sys.base_prefix:
         where += f", in the environment {sys.prefix}"
-    missing = [name for name, there in _required("punie", None) if not there]
-    if missing:
-        fix = f"Install Punie again: {sys.executable} -m pip install --force-reinstall punie"
-        return [Check("python", f"{where}; not installed: {', '.join(missing)}", fix)]
+    faults = list(map(str, lacking(None)))
+    if faults:
+        return [Check("python", f"{where}; {', '.join(faults)}", f"Install Punie again: {again_line()}")]
     return [Check("python", where)]
 
 
@@ -53,7 +49,7 @@ def installation(_case: Case) -> Sequence[Check]:
     here = this_installation()
     detail = f"{punie.__version__}, in {Path(punie.__file__).parent}, started by {here.program}"
     if here.is_fleeting:
-        detail += "; that is a cache which is cleared some day: for an IDE, install it for good (uv tool install punie)"
+        detail += f"; that is a cache which is cleared some day: for an IDE, install it for good ({again_line()})"
     first = shutil.which("punie")
     if first is not None and not here.before and os.path.realpath(first) != os.path.realpath(here.program):
         detail += f"; another one comes first on PATH: {first}"
@@ -68,47 +64,20 @@ def wsl(case: Case) -> Sequence[Check]:
     return [Check("wsl", detail)]
 
 
-def extras(_case: Case) -> Sequence[Check]:
-    """The extras that are installed."""
-    try:
-        names = importlib.metadata.metadata("punie").get_all("Provides-Extra") or []
-    except importlib.metadata.PackageNotFoundError:
+def installed_extras(_case: Case) -> Sequence[Check]:
+    """The extras: those that are there, those with a package that is too old or too new, and the rest."""
+    names = extras()
+    if not names:
         return [Check("extras", "Punie runs from its source, and nothing says which extras there are")]
-    there = [name for name in names if all(found for _, found in _required("punie", name))]
-    absent = [name for name in names if name not in there]
+    faults = {name: list(lacking(name)) for name in names}
+    there = [name for name in names if not faults[name]]
+    absent = [name for name in names if any(one.found is Found.MISSING for one in faults[name])]
+    unfit = [name for name in names if name not in there and name not in absent]
     detail = f"installed: {', '.join(there) or 'none'}; not installed: {', '.join(absent) or 'none'}"
-    if absent:
-        detail += f" (pip install 'punie[{absent[0]}]')"
-    return [Check("extras", detail)]
-
-
-def _required(package: str, extra: str | None) -> Iterator[tuple[str, bool]]:
-    """The requirements of a package, or of one of its extras, each with whether it is installed."""
-    try:
-        lines = importlib.metadata.requires(package) or ()
-    except importlib.metadata.PackageNotFoundError:  # Punie runs from its source
-        return
-    for line in lines:
-        wanted, _, marker = line.partition(";")
-        named, match = _EXTRA.search(marker), _REQUIREMENT.match(wanted.strip())
-        if match is None or (named["extra"] if named else None) != extra:
-            continue
-        if extra is None and marker:
-            continue  # required on some machines only
-        name = match["name"]
-        yield name, _is_there(name)
-        for inner in filter(None, (part.strip() for part in (match["extras"] or "").split(","))):
-            if _is_there(name):
-                yield from _required(name, inner)
-
-
-@cache
-def _is_there(package: str) -> bool:
-    try:
-        importlib.metadata.distribution(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+    if unfit:
+        said = "; ".join(f"{name}: {', '.join(map(str, faults[name]))}" for name in unfit)
+        return [Check("extras", f"{detail}; {said} ({install_line(unfit[0])})")]
+    return [Check("extras", f"{detail} ({install_line(absent[0])})" if absent else detail)]
 
 
 async def git(case: Case) -> Sequence[Check]:
@@ -155,7 +124,7 @@ async def sandbox(case: Case) -> Sequence[Check]:
     install = "Install bubblewrap with your system's package manager, or take permissions.sandbox out of your settings."
     if program is None:
         return [Check("sandbox", "the settings ask for bubblewrap, and there is no bwrap", fix=install)]
-    boxes = BubblewrapBoxes((case.cwd,), str(Path.home()), network=case.traced.settings[SANDBOX_NETWORK])
+    boxes = BubblewrapBoxes((case.cwd,), home_of(), network=case.traced.settings[SANDBOX_NETWORK])
     said = f"nothing came of it within {_BOX_S:g} seconds"
     async with LocalTerminals(boxes=boxes) as terminals:
         with anyio.move_on_after(_BOX_S):

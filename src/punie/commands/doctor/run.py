@@ -46,7 +46,7 @@ PROBES: Sequence[Probe] = (
     Probe("git", machine.git),
     Probe("sandbox", machine.sandbox),
     on_disk("ripgrep", machine.ripgrep),
-    on_disk("extras", machine.extras),
+    on_disk("extras", machine.installed_extras),
     Probe("acp", connections.acp, 30.0),
 )
 """In the order in which they are shown."""

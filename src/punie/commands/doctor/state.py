@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from punie.adapters.keys.credentials import Credentials, CredentialsError
+from punie.adapters.keys.credentials import MAKERS, Credentials, CredentialsError
 from punie.adapters.storage.database import inspect_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.turns.budget import Budget
@@ -31,7 +31,7 @@ from punie.bootstrap.settings.files import (
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import DELEGATES, KEYS, RULES, SESSION_STORE, WHILE_BUSY, variable_of
-from punie.bootstrap.settings.permissions import RuleSource, home_of, parse_rules
+from punie.bootstrap.settings.permissions import RuleSource, parse_rules
 from punie.bootstrap.settings.sources import key_named, stored_trust
 from punie.commands.config.run import left_out_words
 from punie.commands.doctor.examination import Case, Check
@@ -42,6 +42,8 @@ from punie.commands.usage.budgets import budgets_of
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.values.display import one_line
 from punie.mechanics.files import bytes_of
+from punie.mechanics.home import home_of
+from punie.mechanics.installation import install_line
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
 LEAST_FREE_BYTES = 100 * 1_048_576
@@ -122,8 +124,16 @@ def credentials(case: Case) -> Sequence[Check]:
         return [Check("credentials", str(error), f"Remove {stored.path} and set the model up again: punie setup model")]
     if _is_open(stored.path):
         return [_open_file("credentials", stored.path)]
-    names = [f"{name} ({'keyring' if one.in_keyring else 'file'})" for name, one in known.items()]
-    return [Check("credentials", f"stored: {', '.join(names) or 'none'}")]
+    names = [
+        f"{name} ({'keyring' if one.in_keyring else 'file'}{f', {one.base_url}' if one.base_url else ''})"
+        for name, one in known.items()
+    ]
+    detail = f"stored: {', '.join(names) or 'none'}"
+    if any(known[name].base_url for name in MAKERS.keys() & known.keys()):
+        detail += (
+            "; an earlier version kept an address for all models of a maker: punie setup model gives it its own name"
+        )
+    return [Check("credentials", detail)]
 
 
 async def shared_sessions(case: Case) -> Sequence[Check]:
@@ -135,7 +145,7 @@ async def shared_sessions(case: Case) -> Sequence[Check]:
     fix = "Check sessions.store (punie config explain sessions.store), the server, and the network between."
     if importlib.util.find_spec("psycopg") is None:
         detail = "sessions.store names a PostgreSQL server, and the library for it is not installed"
-        return [Check("sessions", detail, fix="pip install 'punie[postgres]'")]
+        return [Check("sessions", detail, fix=install_line("postgres"))]
     try:
         store = session_store(case.environ, case.traced.settings, case.log)
         await store.sessions(None, None, 1)

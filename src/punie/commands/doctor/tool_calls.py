@@ -9,7 +9,7 @@ import anyio
 from attrs import define, evolve, field
 
 from punie.adapters.acp.client_servers import PORT, PROJECT, PROJECT_ARGUMENT, TOKEN, with_ide_ways
-from punie.adapters.console.front_end import HeadlessBroker
+from punie.adapters.console.questions import HeadlessBroker
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.calls import Unshown
 from punie.adapters.mcp.servers import McpServers

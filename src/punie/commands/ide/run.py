@@ -18,7 +18,7 @@ from punie.adapters.local.machine import LocalClock
 from punie.adapters.mcp.calls import Unshown
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.commands.running import Exit, beside, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import Exit, beside, exit_at_once, start_logging, warn_at_a_terminal, watch_signals, wrong
 from punie.domain.values.json_value import freeze_object
 from punie.mechanics.files import write_at_once
 from punie.mechanics.jsonrpc.stdio import FdTransport, claim_stdin, claim_stdout
@@ -33,6 +33,7 @@ def run_check(*, report: str | None) -> int:
     target = None if report is None else Path(report).absolute()
     if target is not None and (target.is_dir() or not target.parent.is_dir()):
         return wrong(f"--report {report} cannot be written: name a file in a folder that exists.")
+    warn_at_a_terminal("ide check")
     write_fd = claim_stdout()
     read_fd = claim_stdin()
     log = start_logging(os.environ, None)

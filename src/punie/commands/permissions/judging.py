@@ -20,7 +20,7 @@ from punie.application.offer.bridged import OtherParties
 from punie.application.offer.profiles import Profile
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.bootstrap.settings.keys import SANDBOX
-from punie.bootstrap.settings.permissions import home_of, parse_mode
+from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.tool_profiles import tool_profiles
@@ -31,6 +31,7 @@ from punie.domain.tools.foreign_roles import at_home
 from punie.domain.tools.tool import NAME_PATTERN, ToolDescriptor, ToolKind, ToolSource
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, NotJsonError, freeze_object
 from punie.domain.values.terminal import Command
+from punie.mechanics.home import home_of
 from shellsight.surroundings import ShellParser
 
 KEPT_DIRECTORIES = 64

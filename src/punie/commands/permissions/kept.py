@@ -75,8 +75,7 @@ class GrantsMode:
 
     async def verify(self, head: str | None) -> int:
         """Look through all decisions, and for the head that was noted before; the key of their seal may be moved."""
-        vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
-        report = await SqliteAuditTrail(self.state, SealKey(self.state.path, vault)).verify(head)
+        report = await sealed_trail(self.state).verify(head)
         if self.state.hindered:
             return Exit.FAILED
         fault = report.fault
@@ -93,6 +92,12 @@ class GrantsMode:
 
     async def _active(self) -> tuple[StoredGrant, ...]:
         return tuple(await SqliteGrantStore(self.state).active(_now()))
+
+
+def sealed_trail(state: StateFile) -> SqliteAuditTrail:
+    """The audit trail with the key of its seal; the keyring of the system has less time where no person is here."""
+    vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
+    return SqliteAuditTrail(state, SealKey(state.path, vault))
 
 
 def _now() -> float:

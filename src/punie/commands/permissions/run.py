@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from punie.application.offer.misnamed import misnamed
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.judging import CheckRequest, NotARequestError, PermissionJudge, parsed
 from punie.commands.permissions.wording import explained, in_force, one_decision
-from punie.commands.running import command_environ, start_logging
+from punie.commands.running import command_environ, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.policy import Decision
 from punie.domain.permission.rules import Verdict
@@ -82,6 +83,8 @@ def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: A
         return 0
     given = {"command": what} if arguments is None else parsed("the arguments are", arguments)
     tool = RunCommand.DESCRIPTOR.name if arguments is None else what
+    for doubt in (*judge.settings(here).doubts, *misnamed([("the tool", tool)])):
+        wrong(doubt)
     request = CheckRequest.of({"tool": tool, "arguments": given}, here)
     sys.stdout.write(explained(request, *judge.judge(request)))
     return 0

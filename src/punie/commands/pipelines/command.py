@@ -17,6 +17,9 @@ def add(commands: Commands) -> None:
     new("list", "the pipelines that a session here would have")
     check = new("check", "everything that is wrong with a pipeline file")
     check.add_argument("file", metavar="FILE")
+    check.add_argument(
+        "--offered", metavar="TOOL", action="append", default=[], help="a tool that the IDE offers; may be repeated"
+    )
     run = new("run", "run a pipeline, each step asking as in a session")
     run.add_argument("name", metavar="NAME")
     run.add_argument(

@@ -14,10 +14,11 @@ from attrs import define
 from punie.adapters.console.output import table
 from punie.application.pipelines.composed_tool import ComposedTool
 from punie.application.pipelines.outcome import STOPPED_BY_DENIAL
-from punie.bootstrap.pipeline_files import Shelf, checked, shelf_of
+from punie.bootstrap.pipeline_files import Shelf, shelf_of
 from punie.bootstrap.session_here import SessionHere
 from punie.bootstrap.settings.files import pipelines_folder
 from punie.commands.flags import settings_flags
+from punie.commands.pipelines.checking import checked
 from punie.commands.running import (
     CommandError,
     Exit,
@@ -56,18 +57,20 @@ class PipelinesMode(SessionMode):
         self.show(entries, table(("NAME", "SOURCE", "DESCRIPTION"), rows))
         return 0
 
-    def check(self, file: str) -> int:
-        """Show every problem of a file; nothing is run."""
+    def check(self, file: str, offered: Sequence[str] = ()) -> int:
+        """Show every problem of a file; nothing is run. `offered` are tools of the IDE that it will be used in."""
         try:
-            read = checked(self._own, str(self.cwd), self.cwd / file)
+            read = checked(self._own, str(self.cwd), self.cwd / file, offered)
         except OSError as error:
-            return wrong(f"{file} cannot be read: {error.strerror or error}")
+            why = f"{file} cannot be read: {error.strerror or error}"
+            return wrong(f"{why}. Name a pipeline's file, such as .punie/pipelines/NAME.toml.")
         said = [_line(file, problem) for problem in read.problems]
-        if read.pipeline is not None:
-            names = ", ".join(step.id for step in read.pipeline.steps)
-            said.append(f"{file}: {read.pipeline.name} is sound; steps: {names}")
-        self.show(_checked(file, read.pipeline, read.problems), "".join(f"{display_safe(line)}\n" for line in said))
-        return Exit.FAILED if read.pipeline is None else 0
+        sound = read.pipeline if all(one.warning for one in read.problems) else None
+        if sound is not None:
+            names = ", ".join(step.id for step in sound.steps)
+            said.append(f"{file}: {sound.name} is sound; steps: {names}")
+        self.show(_checked(file, sound, read.problems), "".join(f"{display_safe(line)}\n" for line in said))
+        return Exit.FAILED if sound is None else 0
 
     async def run(self, name: str, inputs: Sequence[str], written: str | None, flags: Mapping[str, str | None]) -> int:
         """Run a pipeline in a session here, with the questions of `punie tools call`."""
@@ -187,9 +190,9 @@ def run_list(*, cwd: str, as_json: bool) -> int:
     return _mode(cwd, as_json=as_json).list()
 
 
-def run_check(*, cwd: str, as_json: bool, file: str) -> int:
+def run_check(*, cwd: str, as_json: bool, file: str, offered: list[str]) -> int:
     """Run `punie pipelines check`; returns the exit code."""
-    return _mode(cwd, as_json=as_json).check(file)
+    return _mode(cwd, as_json=as_json).check(file, offered)
 
 
 def run_run(*, cwd: str, as_json: bool, name: str, given: list[str], inputs: str | None, **flags: Any) -> int:

@@ -21,13 +21,14 @@ from punie.bootstrap.settings.files import state_dir
 from punie.commands.acp.run import max_line_bytes
 from punie.commands.running import CommandError, Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.domain.values.display import display_exact
+from punie.mechanics.installation import install_line
 
 if TYPE_CHECKING:
     from anyio.abc import SocketStream
     from anyio.streams.stapled import MultiListener
 
 
-EXTRA = "punie serve needs a library that is not installed: pip install 'punie[serve]'"
+EXTRA = "punie serve needs a library that is not installed: {}"
 PATH = "/acp"
 
 
@@ -79,7 +80,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "websockets":
             raise
-        raise ServeError(EXTRA) from error
+        raise ServeError(EXTRA.format(install_line("serve"))) from error
     from punie.commands.serve.clients import served_clients
 
     local_only = is_loopback(options.host)
@@ -144,7 +145,9 @@ async def _listening(options: ServeOptions) -> MultiListener[SocketStream]:
         return await anyio.create_tcp_listener(local_host=options.host, local_port=options.port)
     except OSError as error:
         why = error.strerror or str(error)
-        raise ServeError(f"{options.host}:{options.port} cannot be listened at: {why}. Name another.") from error
+        raise ServeError(
+            f"{options.host}:{options.port} cannot be listened at: {why}. Name another; --port 0 is any."
+        ) from error
 
 
 def _token(

@@ -27,6 +27,7 @@ from punie.commands.running import (
     wrong,
 )
 from punie.commands.servers.change import ServersFile
+from punie.commands.servers.typed import add_typed
 from punie.domain.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
 from punie.domain.servers.inputs import DescriptionError, Wanted
 from punie.domain.values.display import display_exact, display_safe, one_line
@@ -79,7 +80,8 @@ class AddMode:
         except OSError as error:
             why = error.strerror or "it cannot be read"
             raise CommandError(
-                f"{self.source}: {why}. Name a server.json, its address, or a server of the registry."
+                f"{self.source}: {why}. Name a server.json, its address, or a server of the registry. A command or a "
+                "URL is added with `punie servers add NAME -- COMMAND...` or `--url URL`."
             ) from error
         except UnicodeDecodeError:
             raise CommandError(f"{self.source}: it is no text in UTF-8") from None
@@ -127,10 +129,14 @@ def _fetched(fetch: Callable[[], Awaitable[T]]) -> T:
         raise CommandError(str(error), Exit.FAILED) from error
 
 
-def run_add(*, source: str, name: str | None, yes: bool, as_json: bool) -> int:
-    """Run `punie servers add`; returns the exit code."""
+def run_add(
+    *, source: str, name: str | None, yes: bool, as_json: bool, url: str | None = None, typed: list[str] | None = None
+) -> int:
+    """Run `punie servers add`; `typed` are the words after `--`. Returns the exit code."""
     environ = command_environ()
     start_logging(environ, None)
+    if typed is not None or url is not None:
+        return add_typed(environ, source, typed, url, as_json=as_json)
     return AddMode(environ, source, name, yes, as_json).run()
 
 

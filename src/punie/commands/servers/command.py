@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, new_action, new_actions
+from punie.commands.flags import Commands, new_action, new_actions, takes_rest
 
 
 def add(commands: Commands) -> None:
@@ -30,9 +30,14 @@ def add(commands: Commands) -> None:
     )
     approving("revoke", "take the approval of a project's server back")
     asking("refresh", "ask one, or all, anew: what is different").add_argument("name", metavar="NAME", nargs="?")
-    showing = "add a described server to your own: show what it would run, and ask"
+    showing = "add a server to your own: NAME -- COMMAND..., NAME --url URL, or a described one, shown first"
     adding = new_action(actions, "add", showing, "servers.add:run_add", as_json=True)
-    adding.add_argument("source", metavar="SOURCE", help="a server.json, its address, or a name in the registry")
+    adding.add_argument(
+        "source", metavar="NAME|SOURCE", help="its name; or a server.json, its address, or a name in the registry"
+    )
+    adding.add_argument("--url", metavar="URL", help="where the server NAME is reached")
+    adding.set_defaults(typed=None)
+    takes_rest(adding, "typed")
     adding.add_argument("--name", metavar="NAME", help="what to call it (default: the last part of its name)")
     adding.add_argument("--yes", action="store_true", help="do not ask")
     searching = "what the configured registry knows"

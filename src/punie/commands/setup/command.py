@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
     model.add_argument("--provider", metavar="P", help="openai-chat, anthropic, google, ollama and so on")
     model.add_argument("--model", metavar="M", help="provider:name, or the name alone behind --provider")
     model.add_argument("--base-url", metavar="URL", help="the address of a server of your own, such as http://host/v1")
+    model.add_argument("--name", metavar="N", help="what to call that server; its models are N:name (default: own)")
     key = model.add_mutually_exclusive_group()
     key.add_argument("--key-env", metavar="VAR", help="keep the key that this variable holds now")
     key.add_argument("--key-stdin", action="store_true", help="keep the key that the first line of stdin is")

@@ -29,6 +29,7 @@ from punie.commands.setup.ides import (
 from punie.commands.setup.installation import Installation, is_punie, this_installation
 from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import object_in
+from punie.mechanics.installation import again_line
 
 LONGEST_NAME = 64
 _GOING = "it starts {program}, which is not Punie: take the agent {name!r} out by hand"
@@ -84,13 +85,7 @@ class IdeSetup:
         program, args = str(there.get("command", "")), words_of(there.get("args"))
         if not self.installation.starts(program, args) and not is_punie(program, args):
             raise IdeFileError(_GOING.format(program=program or "nothing", name=self.name))
-        left = without_entry(text, self.name)
-        if not is_bare(left):
-            return left
-        was = bare_backup(self.ide.file(self.environ))
-        if was is None:  # a file that set-up made goes with its entry
-            return "" if text == with_entry("", self.name, there) else left
-        return was
+        return without_agent(text, self.name, self.ide.file(self.environ))
 
     def _switched(self, change: Change) -> Sequence[Switch]:
         """The switches that the change turns on; a value that the file has already stays."""
@@ -151,7 +146,7 @@ class IdeSetup:
         if self.installation.is_fleeting:
             sys.stderr.write(
                 "punie: this installation lies in a cache that is cleared some day, and the agent with it. Install it "
-                "for good (uv tool install punie, or pipx install punie) and run this again.\n"
+                f"for good ({again_line()}) and run this again.\n"
             )
 
     def _told(self, change: Change) -> str:
@@ -186,6 +181,17 @@ class IdeSetup:
             f'"{switch.label}" stays as you have it {where}, "{switch.key}": {json.dumps(switch.value)}. '
             f"Without it Punie has fewer of the IDE's tools; true, in the agent {self.name}, switches it on."
         )
+
+
+def without_agent(text: str, name: str, path: Path) -> str:
+    """The text of an IDE's file without that agent; empty for a file that set-up made. Raises `IdeFileError`."""
+    left = without_entry(text, name)
+    if not is_bare(left):
+        return left
+    was = bare_backup(path)
+    if was is None:  # a file that set-up made goes with its entry
+        return "" if text == with_entry("", name, object_in(agents_in(text).get(name))) else left
+    return was
 
 
 def _diff(change: Change) -> str:

@@ -141,11 +141,16 @@ def write(path: Path, changed: Callable[[str], str]) -> tuple[Change, Path | Non
 def bare_backup(path: Path) -> str | None:
     """The text of the last backup that names no agent and says nothing else; None where there is none."""
     found: str | None = None
-    for backup in itertools.takewhile(os.path.lexists, _backups(Path(os.path.realpath(path)))):
+    for backup in backups_of(path):
         with suppress(IdeFileError, OSError):
             text = read_text(backup)
             found = text if is_bare(text) else found
     return found
+
+
+def backups_of(path: Path) -> Iterator[Path]:
+    """The files beside that one which hold its former contents, or have the names of such."""
+    return itertools.takewhile(os.path.lexists, _backups(Path(os.path.realpath(path))))
 
 
 def _backup(change: Change) -> Path:

@@ -11,10 +11,10 @@ from typing import cast
 
 from attrs import field, frozen
 
-from punie.bootstrap.settings.permissions import home_of
 from punie.commands.setup.installation import COMMAND
 from punie.domain.values.json_value import array_in, json_type, object_in
 from punie.domain.values.jsonc import Twice, parse_jsonc, says_nothing
+from punie.mechanics.home import home_of
 from punie.mechanics.jsonc_editing import with_member, with_value, without_member
 
 AGENTS = "agent_servers"

@@ -10,13 +10,12 @@ from pathlib import Path, PureWindowsPath
 
 from attrs import frozen
 
+from punie.mechanics.installation import is_fleeting
+
 COMMAND = "acp"
 """The subcommand in an entry's arguments: the words before it start Punie, those after it are flags."""
 
 _SCRIPTS = {"punie", "punie.exe"}
-_FLEETING = ("/archive-v0/", "/builds-v0/", "/environments-v2/", "/pipx/.cache/", "/.cache/pipx/")
-"""Parts of paths where `uvx` and `pipx run` keep an installation for one run."""
-
 _BY_PYTHON = ("-P", "-m", "punie")
 """Without -P, Python would look for modules in the current directory, which is a project."""
 
@@ -36,7 +35,7 @@ class Installation:
     @property
     def is_fleeting(self) -> bool:
         """Whether the program is in a cache that may be cleared."""
-        return any(part in self.program.replace(os.sep, "/") for part in _FLEETING)
+        return is_fleeting(self.program)
 
     def starts(self, program: str, args: Sequence[str]) -> bool:
         """Whether that command line starts this installation as an agent, also through a link."""

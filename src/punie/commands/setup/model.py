@@ -9,9 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
-from punie.adapters.keys.credentials import Credentials, CredentialsError, address_variable, key_in, key_variable
+from punie.adapters.keys.credentials import (
+    MAKERS,
+    Credentials,
+    CredentialsError,
+    Stored,
+    address_variable,
+    key_in,
+    key_variable,
+)
 from punie.bootstrap.settings.files import read_settings_file, state_dir, user_settings_file
 from punie.bootstrap.settings.keys import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
@@ -26,15 +34,19 @@ from punie.commands.setup.person import (
     asks_nobody,
     checked_address,
     checked_key,
+    checked_name,
     hidden,
     listed_now,
+    missing_extra,
     model_name,
     person_here,
     tried_now,
 )
 from punie.domain.errors import SettingsError
 from punie.domain.model.provider import ModelSettings
+from punie.domain.model.variables import KEYS
 from punie.domain.values.display import display_safe
+from punie.mechanics.installation import install_line
 
 NOTHING = "Nothing was changed."
 
@@ -46,6 +58,7 @@ class ModelFlags:
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
+    name: str | None = None
     yes: bool = False
     as_json: bool = False
     proposed: str | None = None
@@ -53,12 +66,21 @@ class ModelFlags:
 
 @frozen
 class Chosen:
-    """The model to keep, by its whole name, with its key and address. `anew`: a stored address is not used."""
+    """The model to keep, by its whole name, with its key and address. `anew`: a stored address is not used.
+
+    `protocol` is that of a server of one's own, whose name is the provider in the model's name.
+    """
 
     model: str
     key: str | None = None
     base_url: str | None = None
     anew: bool = False
+    protocol: str | None = None
+
+    @property
+    def slot(self) -> str | None:
+        """The name under which its key and address are kept: that of the server, else the provider's variable."""
+        return self.model.partition(":")[0] if self.protocol else key_variable(self.model)
 
 
 @define
@@ -76,7 +98,7 @@ class ModelSetup:
     def run(self) -> int:
         """Ask for all that the flags leave open, try the model, and keep it; returns the exit code."""
         try:
-            read_settings_file(user_settings_file(self.environ))  # a broken file is reported before any question
+            self._name_addresses()
             chosen = self._chosen()
             trial = self.try_it(chosen.model, self._reach(chosen))
             if not trial.ok and not self._kept_all_the_same(trial):
@@ -92,6 +114,21 @@ class ModelSetup:
             sys.stderr.write(f"\n{NOTHING}\n")
             return Exit.FAILED if isinstance(error, EOFError) else EXIT_OF_SIGNAL[signal.SIGINT]
 
+    def _name_addresses(self) -> None:
+        """Give the server that an earlier version kept for all models of a maker its name, also in the settings.
+
+        Before anything else: the maker's key is not for that server, nor is a prompt for it the maker's to see. A
+        broken file of settings is reported here, before any question. Raises `CredentialsError` and `SettingsError`.
+        """
+        file = user_settings_file(self.environ)
+        model = str(read_settings_file(file).values.get("model", ""))
+        for variable, server in self.credentials.name_addresses().items():
+            said = f"the server at {server.base_url} is {server.name} from now on: its models are {server.name}:NAME"
+            if key_variable(model) == variable:
+                set_model(file, model := f"{server.name}:{model.partition(':')[2]}")
+                said += f", and the model in {file} is {model}"
+            wrong(f"{said}.", 0)
+
     def _chosen(self) -> Chosen:
         flags = self.flags
         address = None if flags.base_url is None else checked_address(flags.base_url)
@@ -101,22 +138,48 @@ class ModelSetup:
         model = model_name(flags.provider, flags.model)
         if asks_nobody(model):
             return Chosen(model)
-        variable = key_variable(model)
+        self._need_package(model)
+        model, protocol = self._named(model, address)
+        variable = None if protocol else key_variable(model)
         if key is None and variable and self.person is not None and self._lacks_key(model, variable, address):
             key = self.person.key(model, None)
-        return Chosen(model, key, address)
+        return Chosen(model, key, address, protocol=protocol)
+
+    def _named(self, model: str, address: str | None) -> tuple[str, str | None]:
+        """The model with the name of the server that it is asked at, and the protocol where that is one's own."""
+        provider, _, name = model.partition(":")
+        known = self.credentials.servers().get(provider)
+        if address is None or known is not None:
+            return model, None if known is None else known.protocol
+        protocol = provider if key_variable(model) in MAKERS else MAKERS["OPENAI_API_KEY"]
+        if provider in KEYS and key_variable(model) not in MAKERS:  # its address is its own setting, as Ollama's is
+            return model, None
+        own = self.flags.name or (None if provider in KEYS else provider)
+        own = self.credentials.free_name(address, protocol) if own is None else checked_name(own)
+        return f"{own}:{name}", protocol
 
     def _asked(self, person: Person, address: str | None, key: str | None) -> Chosen:
         offer = self._offer(person)
         name = f"{offer.provider}:{offer.model}"
+        self._need_package(name)
         if address is None and offer.address is not None:
             address = person.address(self.environ.get(address_variable(name) or "") or offer.address)
-        instead, anew = self._instead(offer, name, address)
+        name, protocol = self._named(name, address)
+        instead, anew = self._instead(offer, name, address, protocol)
         if key is None:
             key = person.key(offer.label, instead)
-        chosen = Chosen(name, key, address, anew or key is not None)
+        chosen = Chosen(name, key, address, anew or key is not None, protocol)
         listing = partial(self.list_them, name, self._reach(chosen))
-        return Chosen(person.model(offer.provider, offer.model, listing), key, address, chosen.anew)
+        return evolve(chosen, model=person.model(name.partition(":")[0], offer.model, listing))
+
+    def _need_package(self, model: str) -> None:
+        """Say how to install what the model needs, before anything more is asked. Raises `AnswerError`."""
+        extra = missing_extra(model)
+        if extra is not None and not self.flags.yes:
+            raise AnswerError(
+                f"{model.partition(':')[0]} needs a package that is not installed. Install it, then run this again:\n\n"
+                f"  {install_line(extra)}\n\nNo key was asked for"
+            )
 
     def _offer(self, person: Person) -> Offer:
         if self.flags.provider is None:
@@ -124,12 +187,12 @@ class ModelSetup:
         named = [offer for offer in OFFERS if offer.provider == self.flags.provider]
         return named[0] if named else Offer(self.flags.provider, self.flags.provider, "")
 
-    def _instead(self, offer: Offer, name: str, address: str | None) -> tuple[str | None, bool]:
+    def _instead(self, offer: Offer, name: str, address: str | None, own: str | None) -> tuple[str | None, bool]:
         """The meaning of an empty answer for the key, and whether stored values are not used then."""
-        variable = key_variable(name)
+        variable = name.partition(":")[0] if own else key_variable(name)
         if variable is None:
             return f"that of the environment, as {offer.provider} reads it", True
-        named = key_in(self.environ, variable)
+        named = None if own else key_in(self.environ, variable)
         if named is not None:
             return f"the one in {named}", True
         stored = self.credentials.read().get(variable)
@@ -158,7 +221,7 @@ class ModelSetup:
         stored = ModelSettings() if chosen.anew else self.credentials.reach(chosen.model)
         # A stored key is for the address that it was stored with.
         key = chosen.key or (stored.api_key if chosen.base_url in {None, stored.base_url} else None)
-        return ModelSettings(chosen.base_url or stored.base_url, key)
+        return ModelSettings(chosen.base_url or stored.base_url, key, protocol=chosen.protocol)
 
     def _kept_all_the_same(self, trial: Trial) -> bool:
         sys.stderr.write(display_safe(f"It does not work yet: {trial.detail}\n{trial.next_step}\n"))
@@ -188,21 +251,23 @@ class ModelSetup:
 
     def _stored(self, chosen: Chosen) -> str | None:
         """Keep the key and the address; returns the place of the key, in words."""
-        variable = key_variable(chosen.model)
-        if chosen.key is None and chosen.base_url is None:
-            if chosen.anew and variable is not None:
-                self.credentials.forget(variable)
+        slot = chosen.slot
+        there = Stored() if slot is None else self.credentials.read().get(slot, Stored())
+        if chosen.key is None and chosen.base_url in {None, None if chosen.anew else there.base_url}:
+            if chosen.anew and slot is not None:
+                self.credentials.forget(slot)
             return None
-        if variable is None:
+        if slot is None:
             raise AnswerError(
                 f"Punie cannot keep a key or an address for {chosen.model.partition(':')[0]}: put them into the "
                 "variables that its library reads"
             )
-        place = self.credentials.store(variable, chosen.key, chosen.base_url)
+        address = chosen.base_url or (there.base_url if chosen.protocol else None)
+        place = self.credentials.store(slot, chosen.key, address, chosen.protocol)
         return None if chosen.key is None else place
 
     def _warn(self, chosen: Chosen) -> None:
-        variable = key_variable(chosen.model) or ""
+        variable = "" if chosen.protocol else key_variable(chosen.model) or ""
         stronger = variable_of("model")
         if self.environ.get(stronger) and self.environ[stronger] != chosen.model:
             wrong(f"{stronger} is set, and wins over the settings.", 0)
@@ -215,11 +280,13 @@ class ModelSetup:
 
 def _forget(environ: Mapping[str, str], model: str | None) -> int:
     """Forget the key of the provider of that name, or every key."""
-    variable = None if model is None else key_variable(model)
-    if model is not None and variable is None:
-        return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
+    credentials = Credentials.of(environ, state_dir(environ))
     try:
-        gone = Credentials.of(environ, state_dir(environ)).forget(variable)
+        own = None if model is None else model.partition(":")[0]
+        variable = own if model is None or own in credentials.servers() else key_variable(model)
+        if model is not None and variable is None:
+            return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
+        gone = credentials.forget(variable)
     except CredentialsError as error:
         return wrong(str(error), Exit.FAILED)
     sys.stdout.write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import logging
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,9 @@ from punie.bootstrap.settings.values import PYDANTIC_AI
 from punie.commands.running import Exit, person_is_here, unless_interrupted
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT, OF_FILES, ModelSettings
+from punie.domain.model.variables import KEYS
 from punie.domain.values.display import display_safe
+from punie.mechanics.installation import Found, extras, lacking
 from punie.mechanics.questions import agrees
 from punie.ports.engine import ModelEngine
 
@@ -31,6 +34,7 @@ LONGEST_KEY = 1_024
 """The length that every system's keyring holds, also one that counts in UTF-16."""
 
 LONGEST_MODEL = 200
+_SERVER = re.compile("[a-z][a-z0-9_-]{0,31}")
 
 
 class AnswerError(ValueError):
@@ -75,6 +79,17 @@ def model_name(provider: str | None, model: str) -> str:
     return model
 
 
+_EXTRAS = {"google-gla": "google", "google-vertex": "google", "google-cloud": "google", "grok": "xai"}
+"""The extras of providers that are not called as their extra is."""
+
+
+def missing_extra(model: str) -> str | None:
+    """The extra that a model of that name needs and that is not installed, by the part of the name before the colon."""
+    provider = model.partition(":")[0]
+    extra = _EXTRAS.get(provider, provider)
+    return extra if extra in extras() and any(one.found is Found.MISSING for one in lacking(extra)) else None
+
+
 def asks_nobody(model: str) -> bool:
     """Whether that model belongs to no provider, and takes no key."""
     return model == DIRECT or model.startswith(OF_FILES)
@@ -88,6 +103,17 @@ def checked_key(key: str) -> str:
     if not key.isascii() or not key.isprintable() or " " in key or len(key) > LONGEST_KEY:
         raise AnswerError(f"that is no key: one is at most {LONGEST_KEY} plain characters without a blank")
     return key
+
+
+def checked_name(name: str) -> str:
+    """The name of a server of one's own, which is none of a known provider. Raises `AnswerError`."""
+    name = name.strip()
+    if not _SERVER.fullmatch(name) or name in KEYS or f"{name}:" in OF_FILES or name == DIRECT:
+        raise AnswerError(
+            f"{display_safe(name)!r} cannot be the name of a server: one has 1 to 32 small letters, digits, - and _, "
+            "begins with a letter, and is not the name of a provider"
+        )
+    return name
 
 
 def checked_address(address: str) -> str:
@@ -120,7 +146,8 @@ class Person:
     def offer(self, offers: Sequence[Offer]) -> Offer:
         """Ask for the provider."""
         for number, offer in enumerate(offers, 1):
-            self.say(f"  {number}  {offer.label}\n")
+            more = " (its package is not installed yet)" if missing_extra(offer.provider) else ""
+            self.say(f"  {number}  {offer.label}{more}\n")
 
         def chosen(text: str) -> Offer:
             number = int(text) if text.isdecimal() and len(text) < len("1000") else 0

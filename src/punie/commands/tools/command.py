@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from punie.commands.flags import Commands, new_action, new_actions
+from punie.commands.flags import Commands, add_mode, add_rules, new_action, new_actions
 
 
 def add(commands: Commands) -> None:
@@ -24,7 +24,11 @@ def add(commands: Commands) -> None:
     call = new("call", "run one call, asking as in a session")
     call.add_argument("name", metavar="NAME")
     call.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
+    add_mode(call)
+    add_rules(call)
     check = new("check", "what keeps a call from running unasked, and what it will probably take; runs nothing")
     check.add_argument("name", metavar="NAME")
     check.add_argument("arguments", metavar="JSON", nargs="?", default="{}", help="the arguments (default: {})")
+    add_mode(check)
+    add_rules(check)
     new("tokens", "about how many tokens the tools cost at each model request")

@@ -10,12 +10,13 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import anyio
-from attrs import define
+from attrs import define, field
 
-from punie.adapters.console.front_end import ConsoleBroker, HeadlessBroker
+from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.application.offer.registry import ToolRegistry
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.bootstrap.settings.sources import load_settings
+from punie.commands.flags import settings_flags
 from punie.commands.running import (
     CommandError,
     Exit,
@@ -106,10 +107,11 @@ class ToolsMode(SessionMode):
     action: str
     words: tuple[str, ...]
     every: bool
+    flags: Mapping[str, str | None] = field(factory=dict[str, "str | None"])
 
     async def run(self) -> int:
         """Open a session, do what was asked for, and close it; returns the exit code."""
-        async with self.open(self.model) as session:
+        async with self.open(self.model, self.flags) as session:
             return await self._act(session)
 
     async def _act(self, session: SessionHere) -> int:
@@ -148,7 +150,10 @@ class ToolsMode(SessionMode):
     async def _call(self, session: SessionHere, name: str, written: str) -> int:
         arguments = self._arguments(session.registry, name, written)
         result = await session.call(name, arguments)
-        return self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, Exit.FAILED))
+        code = self.told(name, result, encode_result(result), _EXIT_OF_OUTCOME.get(result.outcome, Exit.FAILED))
+        if result.outcome is ToolOutcome.DENIED and not self.as_json:
+            sys.stderr.write("`--allow RULE` or a looser `--mode` allows it; `punie permissions explain` says why.\n")
+        return code
 
     async def _check(self, session: SessionHere, name: str, written: str) -> int:
         """Tell what keeps the call from running unasked, and what it will probably take; nothing is run."""
@@ -172,11 +177,21 @@ class ToolsMode(SessionMode):
 
 
 def run_tools(
-    action: str, *, as_json: bool, cwd: str, model: str | None = None, every: bool = False, **words: str
+    action: str,
+    *,
+    as_json: bool,
+    cwd: str,
+    model: str | None = None,
+    every: bool = False,
+    mode: str | None = None,
+    allow: Sequence[str] = (),
+    deny: Sequence[str] = (),
+    **words: str,
 ) -> int:
     """Run one `punie tools` command; returns the exit code, or leaves the process with it."""
     environ, directory = command_environ(), directory_of(cwd)
     start_logging(environ, None)
     given = tuple(words[word] for word in ("name", "query", "arguments") if word in words)
-    mode = ToolsMode(environ, directory, as_json, model, action, given, every)
-    return exit_at_once(ended(lambda: anyio.run(unless_interrupted, mode.run)))
+    flags = settings_flags(mode=mode, allow=allow, deny=deny)
+    tools = ToolsMode(environ, directory, as_json, model, action, given, every, flags)
+    return exit_at_once(ended(lambda: anyio.run(unless_interrupted, tools.run)))

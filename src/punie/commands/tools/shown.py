@@ -13,7 +13,15 @@ from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.search_tools import SearchTools
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.disclosure import DISCLOSING, SEARCH_TOOLS, DisclosureForm, DisclosurePolicy, by_server, listing
+from punie.domain.tools.disclosure import (
+    DISCLOSING,
+    SEARCH_TOOLS,
+    DisclosureForm,
+    DisclosurePolicy,
+    by_server,
+    line_of,
+    listing,
+)
 from punie.domain.tools.execution import ResourceEstimate
 from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.tool import ToolDescriptor, estimated_tokens, tokens_of
@@ -183,13 +191,17 @@ class ServerCosts:
 
 @frozen
 class Costs:
-    """Estimated tokens: `form` is the form in force, and `total` the tokens of each model request in that form."""
+    """Estimated tokens: `form` is the form in force, and `total` the tokens of each model request in that form.
+
+    `tools` are all of them, the dearest first, each with its tokens in that form; they are without the two tools that
+    search and call the others, which come and go with the form.
+    """
 
     form: DisclosureForm
     total: int
     forms: Mapping[DisclosureForm, int]
     servers: tuple[ServerCosts, ...]
-    tools: tuple[ToolDescriptor, ...]
+    tools: tuple[tuple[ToolDescriptor, int], ...]
 
 
 def costs_of(every: ToolCatalog, policy: DisclosurePolicy) -> Costs:
@@ -203,9 +215,16 @@ def costs_of(every: ToolCatalog, policy: DisclosurePolicy) -> Costs:
         ServerCosts(server, len(served), {form: _in_form(served, form, policy) for form in _FORMS})
         for server, served in by_server(tools).items()
     )
-    dearest_first = tuple(sorted(tools, key=lambda tool: -estimated_tokens(tool)))
     in_force = policy.form_for(others)
-    return Costs(in_force, forms[in_force], forms, servers, dearest_first)
+    each = ((tool, _alone(tool, in_force, policy)) for tool in tools)
+    return Costs(in_force, forms[in_force], forms, servers, tuple(sorted(each, key=lambda cost: -cost[1])))
+
+
+def _alone(tool: ToolDescriptor, form: DisclosureForm, policy: DisclosurePolicy) -> int:
+    """The tokens of one tool, without the words around a listing."""
+    if form is DisclosureForm.FULL or policy.keeps(tool):
+        return estimated_tokens(tool)
+    return tokens_of(tool.name if form is DisclosureForm.NAMES else f"{tool.name}: {line_of(tool)}")
 
 
 def as_costs(costs: Costs) -> dict[str, object]:
@@ -219,7 +238,7 @@ def as_costs(costs: Costs) -> dict[str, object]:
             {"server": one.server, "tools": one.tools, **{form.value: tokens for form, tokens in one.tokens.items()}}
             for one in costs.servers
         ],
-        "tools": [{"name": tool.name, "tokens": estimated_tokens(tool)} for tool in costs.tools],
+        "tools": [{"name": tool.name, "tokens": tokens} for tool, tokens in costs.tools],
     }
 
 
@@ -229,7 +248,7 @@ def as_cost_table(costs: Costs) -> str:
     rows = [(one.server, one.tools, *(one.tokens[form] for form in _FORMS)) for one in costs.servers]
     in_all = ("in all", len(costs.tools), *(costs.forms[form] for form in _FORMS))
     return (
-        f"{table(('NAME', 'TOKENS'), [(tool.name, estimated_tokens(tool)) for tool in costs.tools])}\n"
+        f"{table(('NAME', 'TOKENS'), [(tool.name, tokens) for tool, tokens in costs.tools])}\n"
         f"{table(headings, [*rows, in_all])}\n"
         f"About {costs.total} tokens go with each model request, in the form {costs.form.value}.\n"
         "All figures are estimates at 4 characters a token.\n"

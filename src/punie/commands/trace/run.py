@@ -7,10 +7,11 @@ latest turns in full as a page has room for. So a session of any length takes th
 from __future__ import annotations
 
 import math
+import os
 import re
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from attrs import define, field
 
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
+from punie.bootstrap.settings.files import state_dir
 from punie.commands.running import Exit, wrong
 from punie.commands.sessions.run import LAST, command_store, found_session, last_session
 from punie.domain.errors import PunieError, SettingsError
@@ -126,9 +128,22 @@ def page_name(session_id: str) -> str:
     return f"punie-trace-{re.sub(r'[^A-Za-z0-9_.-]', '_', session_id)[:NAME_CHARS]}.html"
 
 
-def page_target(output: str | None, session_id: str, *, force: bool) -> Path:
-    """The path of the page. Raises `PageError` where another file would be overwritten."""
-    target = Path(page_name(session_id) if output is None else output).expanduser().resolve()
+def pages_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of pages whose place no one chose, in the state directory and not in a project."""
+    return state_dir(environ) / "traces"
+
+
+def page_target(output: str | None, session_id: str, folder: Path, *, force: bool) -> Path:
+    """The path of the page, below `folder` unless a person chose it; the folder is made, for its owner only.
+
+    Raises `PageError` where that cannot be, or another file would be overwritten.
+    """
+    if output is None:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+    target = (folder / page_name(session_id) if output is None else Path(output)).expanduser().resolve()
     shown = one_line(str(target), 300)
     if target.is_dir():
         raise PageError(f"{shown} is a directory. Name a file with --output.")
@@ -163,9 +178,7 @@ async def _write(store: SessionStore, summary: SessionSummary, target: Path, *, 
             write(page.turn(turn, {call_id: page_name(one.id) for call_id, one in delegates.items()}))
         write(page.foot())
     for one in delegates.values():
-        await _write(
-            store, one, page_target(str(target.with_name(page_name(one.id))), one.id, force=force), force=force
-        )
+        await _write(store, one, page_target(None, one.id, target.parent, force=force), force=force)
 
 
 async def _trace(store: SessionStore, given: str, output: str | None, *, force: bool, in_browser: bool) -> int:
@@ -173,7 +186,7 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
     if summary is None:
         sys.stderr.write("Only sessions that were kept can be shown; `sessions.keep = false` keeps none.\n")
         return Exit.FAILED
-    target = page_target(output, summary.id, force=force)
+    target = page_target(output, summary.id, pages_folder(os.environ), force=force)
     await _write(store, summary, target, force=force)
     sys.stdout.write(f"{display_safe(str(target))}\n")
     if in_browser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import anyio.to_thread
 
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
+from punie.adapters.local.files.output_store import temporary_folder
 from punie.adapters.local.files.private_folder import remove_abandoned
 from punie.adapters.local.machine import LocalClock
 from punie.application.sessions.going_back import committed_in, session_plan, take_session_back
@@ -69,7 +69,7 @@ async def _taken_back(
     as_json: bool,
 ) -> int:
     history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
-    await anyio.to_thread.run_sync(lambda: remove_abandoned(os.path.realpath(tempfile.gettempdir())))
+    await anyio.to_thread.run_sync(lambda: remove_abandoned(temporary_folder()))
     await history.recover(committed_in(store, session.id))
     roots = (session.cwd, *session.additional_directories)
     await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()

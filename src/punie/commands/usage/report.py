@@ -21,7 +21,7 @@ from attrs import frozen
 from punie.adapters.console.output import WIDTH, table
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
-from punie.domain.tools.tool import ToolDescriptor, estimated_tokens
+from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -29,6 +29,9 @@ _Record = TypeVar("_Record", CallRecord, TurnRecord)
 
 DayOf: TypeAlias = Callable[[float], str]
 """The local day, as 2026-11-22, of seconds since the epoch."""
+
+Offered: TypeAlias = tuple[ToolDescriptor, int]
+"""A tool, and its tokens at each request."""
 
 
 @frozen
@@ -98,7 +101,7 @@ class UsageRow:
 
 @frozen
 class UnusedTool:
-    """A tool that is offered and was not called; `tokens` estimates what it costs at each model request."""
+    """A tool that is offered and was not called; `tokens` estimates what it costs, as `punie tools tokens` does."""
 
     tool: str
     source: str
@@ -125,7 +128,7 @@ class UsageReport:
 
 
 def usage_report(
-    calls: Sequence[CallRecord], turns: Sequence[TurnRecord], offered: Iterable[ToolDescriptor], day_of: DayOf
+    calls: Sequence[CallRecord], turns: Sequence[TurnRecord], offered: Iterable[Offered], day_of: DayOf
 ) -> UsageReport:
     """Add up the records. `offered` are the tools that a session would have; those without a call are unused."""
     tools = _grouped(calls, lambda call: (call.tool, call.source))
@@ -133,7 +136,7 @@ def usage_report(
     models = _grouped(turns, lambda turn: turn.model)
     by_model = [UsageRow(model, turns=TurnTotals.of(some)) for model, some in models.items()]
     used = {tool for tool, _ in tools}
-    idle = (tool for tool in offered if tool.name not in used)
+    idle = ((tool, tokens) for tool, tokens in offered if tool.name not in used)
     return UsageReport(
         calls=CallTotals.of(calls),
         turns=TurnTotals.of(turns),
@@ -143,7 +146,7 @@ def usage_report(
             Table.SESSION: _periods(calls, turns, lambda record: record.session_id),
             Table.DAY: _periods(calls, turns, lambda record: day_of(record.started_at)),
         },
-        unused=tuple(UnusedTool(tool.name, tool.source.value, estimated_tokens(tool)) for tool in idle),
+        unused=tuple(UnusedTool(tool.name, tool.source.value, tokens) for tool, tokens in idle),
         broke=dict(Counter((one.what, one.by) for turn in turns for one in turn.broke).most_common()),
     )
 
@@ -235,8 +238,6 @@ def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str
     return "\n".join(lines) + "\n"
 
 
-# ---------------------------------------------------------------------------------------------------------------- rows
-
 _VALUES: Mapping[str, Callable[[UsageRow], object]] = {
     "source": lambda row: row.source,
     "calls": lambda row: row.calls.calls,
@@ -276,9 +277,6 @@ def _cell(value: object) -> object:
         line = one_line(value, 1000)
         return f"'{line}" if line.startswith(("=", "+", "-", "@")) else line
     return "" if value is None else value
-
-
-# ---------------------------------------------------------------------------------------------------------------- text
 
 
 @frozen

@@ -14,6 +14,7 @@ import anyio
 from attrs import define
 
 from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.application.offer.misnamed import misnamed
 from punie.application.turns.budget import Allowance
 from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import database_file, user_settings_file
@@ -21,6 +22,7 @@ from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
 from punie.commands.settings_writing import disable_tools
+from punie.commands.tools.shown import costs_of
 from punie.commands.usage.budgets import budgets_json, budgets_of, budgets_text
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.errors import PunieError, SettingsError
@@ -50,12 +52,14 @@ class UsageMode:
         if ledger.trouble is not None:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         try:
+            settings = load_settings(self.environ, {}, str(self.cwd))
             async with open_session_here(str(self.cwd), environ=self.environ) as session:
-                offered = await session.live.desk.toolbox.current()
+                await session.live.desk.offered.freshen()
+                offered = costs_of(session.registry.catalog(), settings.disclosure).tools
         except PunieError as error:
             wrong(str(error))
             return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
-        budgets = await budgets_of(load_settings(self.environ, {}, str(self.cwd)).budget, ledger, self.session_id)
+        budgets = await budgets_of(settings.budget, ledger, self.session_id)
         sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day), budgets))
         return 0
 
@@ -121,6 +125,8 @@ def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
     for name in names:
         if not NAME_PATTERN.fullmatch(name):
             return wrong(f"{one_line(name, 80)} is no tool name. Nothing was changed.")
+        for doubt in misnamed([("--disable", name)]):
+            return wrong(f"{doubt} Nothing was changed: a tool of that name is disabled in the settings by hand.")
     path = user_settings_file(environ)
     listed, file = ", ".join(names), display_safe(str(path))
     try:

@@ -24,13 +24,15 @@ class ModelSettings:
     """How a model is reached and asked, where the variables of its provider do not say so; every field is optional.
 
     `base_url` and `api_key` take the place of `OPENAI_BASE_URL`, `OPENAI_API_KEY` and the like. `max_output_tokens` and
-    `temperature` are sent with every request.
+    `temperature` are sent with every request. `protocol` is the provider whose protocol a server of a name of its own
+    speaks; no variable of that provider is read for it.
     """
 
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     max_output_tokens: int | None = None
     temperature: float | None = None
+    protocol: str | None = None
 
 
 @frozen
@@ -87,7 +89,7 @@ def needs_package(name: str, how: str) -> EngineError:
     return failure(
         EngineErrorKind.CONFIGURATION,
         f"The model {name} needs a package that is not installed.",
-        f"{how}, in the environment that Punie runs in; or choose another model.",
+        f"{how}; or choose another model.",
     )
 
 

@@ -251,7 +251,7 @@ class KeptListing:
     """The tools a server listed last, for sessions in that absolute directory; `listed_at` is seconds since the epoch.
 
     `fingerprint` is that of the definition by which the server was reached: the listing is of no use for another one.
-    `legacy` is as in `ServerListing`.
+    `legacy` is as in `ServerListing`. `failed` is why a later asking failed; `listed_at` is 0 where none succeeded.
     """
 
     directory: str
@@ -260,6 +260,7 @@ class KeptListing:
     listed_at: float
     tools: tuple[ToolInfo, ...]
     legacy: bool = False
+    failed: str = ""
 
 
 def compared(before: Iterable[ToolInfo], after: Iterable[ToolInfo]) -> RefreshDelta:

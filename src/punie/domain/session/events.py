@@ -92,12 +92,16 @@ class PlanChanged:
 
 @frozen
 class PermissionSettled:
-    """The desk knows whether a call may run: for logs and headless front ends, not for ACP."""
+    """The desk knows whether a call may run: for logs and headless front ends, not for ACP.
+
+    `allow` are the rules, as `--allow` takes them, that together would have let a denied call run.
+    """
 
     call_id: str
     tool: str
     verdict: Verdict
     reason: str
+    allow: tuple[str, ...] = ()
 
 
 @frozen

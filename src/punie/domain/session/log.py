@@ -193,7 +193,7 @@ def _with(summary: SessionSummary, event: LoggedEvent) -> SessionSummary:
             title = title_of(prompt) if summary.title is None else summary.title
             return evolve(summary, turns=summary.turns + 1, title=title)
         case Rewound(turns=turns):
-            return evolve(summary, turns=turns)
+            return evolve(summary, turns=turns, title=summary.title if turns else None)
         case TitleChanged(title):
             return evolve(summary, title=title)
         case ModeChanged(mode):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from functools import lru_cache
-from pathlib import PurePath
+from pathlib import PurePath, PureWindowsPath
 
 from attrs import frozen
 
@@ -43,6 +43,7 @@ def shown_path(path: str, cwd: str) -> str:
     return str(pure.relative_to(cwd)) if pure.is_relative_to(cwd) else path
 
 
+_WINDOWS = isinstance(PurePath(), PureWindowsPath)
 _WILD = frozenset("*?[")
 NAMED_CHARACTERS = 2
 """Letters and digits that a pattern's last component must have to count as naming what it matches."""
@@ -71,7 +72,7 @@ def may_touch_below(pattern: str, folder: str, roots: tuple[str, ...]) -> bool:
     if _at_any_depth(pattern):
         return True
     inside = tuple(part.lower() for part in _segments(folder))
-    bases = ((),) if pattern.startswith("/") else tuple(_segments(root) for root in roots)
+    bases = ((),) if _is_absolute(pattern) else tuple(_segments(root) for root in roots)
     for base in bases:
         fixed = tuple(part.lower() for part in (*base, *_fixed(pattern)))
         shared = min(len(fixed), len(inside))
@@ -89,11 +90,16 @@ def names_secret(pattern: str) -> bool:
 
 
 def _segments(pattern: str) -> tuple[str, ...]:
-    return tuple(part for part in pattern.split("/") if part not in {"", "."})
+    written = pattern.replace("\\", "/") if _WINDOWS else pattern
+    return tuple(part for part in written.split("/") if part not in {"", "."})
+
+
+def _is_absolute(pattern: str) -> bool:
+    return pattern.startswith("/") or (_WINDOWS and PureWindowsPath(pattern).is_absolute())
 
 
 def _at_any_depth(pattern: str) -> bool:
-    return not pattern.startswith("/") and len(_segments(pattern)) == 1
+    return not _is_absolute(pattern) and len(_segments(pattern)) == 1
 
 
 def _fixed(pattern: str) -> tuple[str, ...]:
@@ -106,7 +112,7 @@ def _fixed(pattern: str) -> tuple[str, ...]:
 def _candidates(pattern: str, path: str, roots: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """The path's components as the pattern sees them: all of them, or those below each root that holds it."""
     parts = _segments(path)
-    if pattern.startswith("/"):
+    if _is_absolute(pattern):
         return (parts,)
     bases = (_segments(root) for root in roots)
     return tuple(parts[len(base) :] for base in bases if parts[: len(base)] == base)

@@ -11,7 +11,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.adapters.console.front_end import SHOWN_DIFF_LINES, ConsoleBroker, HeadlessBroker
+from punie.adapters.console.questions import SHOWN_DIFF_LINES, ConsoleBroker, HeadlessBroker
 from punie.domain.permission.flow import (
     ALLOW_ONCE,
     ALLOW_SESSION,

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from typing import Any
 
+import anyio
 import pytest
 
 from punie.adapters.acp.updates import encode_update
-from punie.adapters.console.front_end import DenialTally, JsonLinesSink, TextSink
+from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.progress import ProgressLine
+from punie.adapters.console.tally import Denial, RunTally
 from punie.domain.permission.policy import Verdict
 from punie.domain.session.events import (
+    CallFinished,
+    NoticeGiven,
+    NoticeSeverity,
+    PermissionAsked,
     PermissionSettled,
     SessionEvent,
     TextDelta,
@@ -23,8 +31,9 @@ from punie.domain.session.events import (
 )
 from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
-from punie.domain.tools.tool import ToolKind
+from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Text
+from punie.domain.values.json_value import freeze_object
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +48,7 @@ ENDED = TurnEnded(StopReason.END_TURN)
 
 async def texts(*events: SessionEvent) -> tuple[str, str]:
     out, notes = io.StringIO(), io.StringIO()
-    sink = TextSink(out, notes, DenialTally())
+    sink = TextSink(out, notes, RunTally())
     for event in events:
         await sink.emit(event)
     return out.getvalue(), notes.getvalue()
@@ -60,10 +69,17 @@ async def test_what_tools_did_is_noted_on_lines_of_its_own() -> None:
     assert notes == "- done: Reading a\n- failed: Reading a\n"
 
 
+async def test_a_question_begins_on_a_line_of_its_own() -> None:
+    assert await texts(TextDelta("a"), PermissionAsked("c", "it changes a file"), TextDelta("b"), ENDED) == (
+        "a\nb\n",
+        "",
+    )
+
+
 async def test_the_steps_of_delegates_are_noted_and_nothing_is_while_a_question_is_open() -> None:
     out, notes = io.StringIO(), io.StringIO()
     questions: list[str] = []
-    sink = TextSink(out, notes, DenialTally(), lambda: bool(questions))
+    sink = TextSink(out, notes, RunTally(), lambda: bool(questions))
     await sink.emit(ToolCallAnnounced("d", "delegate", "Delegate: " + "x" * 100, ToolKind.OTHER))
     await sink.emit(ToolCallUpdated("d", content=(Text("Step 1: Reading a\u202e"),)))
     await sink.emit(ToolCallUpdated("c", content=(Text("not a delegate's"),)))
@@ -96,7 +112,7 @@ async def test_nothing_unsafe_reaches_the_screen() -> None:
 
 async def lines(*events: SessionEvent) -> list[dict[str, Any]]:
     out = io.StringIO()
-    sink = JsonLinesSink(out, encode_update, DenialTally())
+    sink = JsonLinesSink(out, encode_update, RunTally())
     for event in events:
         await sink.emit(event)
     return [json.loads(line) for line in out.getvalue().splitlines()]
@@ -126,8 +142,108 @@ async def test_updates_and_questions_are_one_line_of_json_each_in_order() -> Non
 async def test_it_is_kept_whether_a_denial_was_the_last_word(
     events: list[SessionEvent], denied: bool, how: str
 ) -> None:
-    tally, out = DenialTally(), io.StringIO()
+    tally, out = RunTally(), io.StringIO()
     sink = TextSink(out, out, tally) if how == "text" else JsonLinesSink(out, encode_update, tally)
     for event in events:
         await sink.emit(event)
     assert tally.denied_last is denied
+
+
+# --- the end of a call on one line ---------------------------------------------------------------
+
+RUN = ToolCallAnnounced("c", "run_command", "Running x", ToolKind.EXECUTE)
+
+
+def finished(outcome: ToolOutcome, told: str) -> CallFinished:
+    return CallFinished("c", "run_command", outcome, told)
+
+
+@pytest.mark.parametrize(
+    ("raw", "told", "line"),
+    [
+        ({"exitCode": 1, "signal": None}, "one\n2 failed\n[exit code 1]", "exit 1: Running x: 2 failed"),
+        ({"output": "cut"}, "[head]\n[exit code 7]", "exit 7: Running x"),
+        ({"exitCode": None, "signal": "SIGKILL"}, "", "ended by SIGKILL: Running x"),
+        (None, "gone\n[ended by SIGTERM]", "ended by SIGTERM: Running x: gone"),
+        ({"exitCode": 0}, "No such tool.\nMore.", "failed: Running x: No such tool."),
+        (None, "", "failed: Running x"),
+    ],
+)
+async def test_a_command_that_failed_says_its_exit_code_and_its_last_words(raw: Any, told: str, line: str) -> None:
+    end = ToolCallUpdated("c", CallStatus.FAILED, raw_output=None if raw is None else freeze_object(raw))
+    _, notes = await texts(RUN, finished(ToolOutcome.SUCCEEDED, told), end)
+    assert notes == f"- {line}\n"
+
+
+async def test_a_denied_call_says_why_and_the_rules_that_would_allow_it() -> None:
+    asked = PermissionAsked("c", "deletes files")
+    denied = PermissionSettled("c", "run_command", Verdict.DENY, "nobody is there (deletes files)", ("run_command:rm",))
+    events = (RUN, asked, denied, finished(ToolOutcome.DENIED, "no"), FAILED)
+    assert await texts(*events) == (
+        "", "- denied: Running x: deletes files; allow with --allow 'run_command:rm'\n",
+    )  # fmt: skip
+    tally = RunTally()
+    for event in events:
+        tally.take(event)
+    assert tally.denials == [Denial("run_command", "Running x", "deletes files", ("run_command:rm",))]
+    (written,) = [line for line in await lines(*events) if line["type"] == "permission"]
+    assert written["allow"] == ["run_command:rm"]
+    _, notes = await texts(RUN, finished(ToolOutcome.CANCELLED, "no"), FAILED)
+    assert notes == "- stopped: Running x\n"
+
+
+async def test_long_commands_are_shortened_and_say_how_many_lines_they_have() -> None:
+    _, notes = await texts(ToolCallAnnounced("c", "x", "Running cat <<E\na\nb\nE", ToolKind.EXECUTE), DONE)
+    assert notes == "- done: Running cat <<E (+3 lines)\n"
+    raw = freeze_object({"command": "cat <<E\na\nE"})
+    _, notes = await texts(
+        ToolCallAnnounced("c", "run_command", "Running cat <<E a E", ToolKind.EXECUTE, raw_input=raw), DONE
+    )
+    assert notes == "- done: Running cat <<E (+2 lines)\n"
+    _, notes = await texts(ToolCallAnnounced("c", "x", "y" * 500, ToolKind.EXECUTE), DONE)
+    assert len(notes) < 120
+
+
+async def test_notices_are_shown_on_a_line_of_their_own() -> None:
+    out, notes = await texts(TextDelta("a"), NoticeGiven(NoticeSeverity.WARNING, "A hook failed", "x\n\x1b[2Jy"), ENDED)
+    assert out == "a\n"
+    assert notes == "! A hook failed: x <U+001B>[2Jy\n"
+    (notice,) = await lines(NoticeGiven(NoticeSeverity.WARNING, "A hook failed"))
+    assert (notice["update"]["sessionUpdate"], notice["update"]["title"]) == ("notice", "A hook failed")
+
+
+# --- progress ------------------------------------------------------------------------------------
+
+
+async def test_a_wait_of_two_seconds_is_said_on_a_terminal_and_goes_away() -> None:
+    now = [100.0]
+    out, notes = io.StringIO(), io.StringIO()
+    progress = ProgressLine(notes, watched=True, clock=lambda: now[0])
+    sink = TextSink(out, notes, RunTally(), progress=progress)
+    assert progress.line() == ""
+    now[0] += 3
+    assert progress.line() == "waiting for the model, 3 s"
+    await sink.emit(ThoughtDelta("hm"))
+    now[0] += 2
+    assert progress.line() == "the model is thinking, 2 s"
+    await sink.emit(RUN)
+    await sink.emit(ToolCallAnnounced("d", "run_command", "Running " + "y" * 300, ToolKind.EXECUTE))
+    now[0] += 12.4
+    assert progress.line() == "Running x and 1 more 12 s"
+    await sink.emit(DONE)
+    assert len(progress.line()) < shutil.get_terminal_size().columns
+    progress.show()
+    assert notes.getvalue().endswith("\r")
+    await sink.emit(STARTED)
+    assert notes.getvalue().endswith("\r\x1b[K")
+    await sink.emit(TextDelta("mid-line"))
+    before = notes.getvalue()
+    progress.show()
+    assert notes.getvalue() == before
+
+
+async def test_where_nobody_watches_there_is_no_progress() -> None:
+    notes = io.StringIO()
+    with anyio.fail_after(5):
+        await ProgressLine(notes, watched=False).keep()
+    assert notes.getvalue() == ""

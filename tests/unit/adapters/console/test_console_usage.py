@@ -13,7 +13,7 @@ from attrs import evolve
 
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
-from punie.domain.tools.tool import ToolDescriptor, ToolOutcome
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, estimated_tokens
 from tests.fakes.records import a_call, a_turn
 
 pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
@@ -30,7 +30,8 @@ IDLE = [ToolDescriptor("git_log", description="the history"), ToolDescriptor("gi
 def report(
     calls: list[CallRecord] = CALLS, turns: list[TurnRecord] = TURNS, offered: list[ToolDescriptor] = IDLE
 ) -> UsageReport:
-    return usage_report(calls, turns, offered, lambda _moment: "2026-11-22")
+    costs = [(tool, estimated_tokens(tool)) for tool in offered]
+    return usage_report(calls, turns, costs, lambda _moment: "2026-11-22")
 
 
 def width(line: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from punie.adapters.console.front_end import RecordedBroker
+from punie.adapters.console.questions import RecordedBroker
 from punie.domain.permission.flow import ALLOW_ONCE, REJECT, Dismissed, PermissionQuestion, Selected
 from punie.domain.tools.tool import ToolKind
 

@@ -14,6 +14,7 @@ from punie.adapters.expressions.functions import FUNCTIONS
 from punie.adapters.expressions.python_expressions import PythonExpressions
 from punie.domain.pipelines.expressions import ExpressionError, StepView, WorkLeft
 from punie.domain.values.json_value import freeze, json_text, thaw
+from tests.nightly import many
 from tests.unit.domain.json_trees import trees
 
 LANGUAGE = PythonExpressions()
@@ -272,7 +273,7 @@ _PIECES = [
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=25) | st.text(string.printable, max_size=60).map(lambda one: [one]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=many(150, 4000), deadline=None)
 def test_any_text_is_a_value_or_an_error_in_words(pieces: list[str]) -> None:
     try:
         parsed = LANGUAGE.parse("".join(pieces))

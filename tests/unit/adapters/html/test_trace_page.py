@@ -21,6 +21,7 @@ from punie.domain.session.events import (
     CallFinished,
     PermissionAnswered,
     PermissionAsked,
+    PlanChanged,
     TextDelta,
     ThoughtDelta,
     ToolCallAnnounced,
@@ -30,6 +31,7 @@ from punie.domain.session.events import (
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, summarised
 from punie.domain.session.timeline import Shares
 from punie.domain.session.timeline_builder import TimelineBuilder
+from punie.domain.session.turn import PlanStep, StepStatus
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt
@@ -37,6 +39,7 @@ from tests.entries_only import EntriesOnly
 from tests.fakes.logged_events import CONTENT, EVENTS, TEXT, TREES, tuples
 from tests.fakes.sessions import a_conversation, entries
 from tests.fakes.traced_session import a_long_session, one_of_everything
+from tests.nightly import many
 
 pytestmark = pytest.mark.anyio
 
@@ -166,7 +169,7 @@ async def test_any_text_anywhere_leaves_the_page_whole(words: str) -> None:
 
 
 @given(st.lists(st.tuples(EVENTS | PROMPTS | CALLS, st.floats(-1e3, 1e3)), max_size=30))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=many(15, 200), deadline=None)
 def test_no_log_makes_a_page_that_is_not_whole(events: list[tuple[LoggedEvent, float]]) -> None:
     log = [LogEntry(place, 1e9 + at, event) for place, (event, at) in enumerate(events, start=1)]
     page = anyio.run(page_of, log)
@@ -178,8 +181,37 @@ def test_no_log_makes_a_page_that_is_not_whole(events: list[tuple[LoggedEvent, f
 
 async def test_a_text_that_begins_with_an_empty_line_keeps_it() -> None:
     """A browser drops the first newline of `pre`."""
-    page = await page_of(entries(PromptAccepted("t", Prompt.of_text("go")), TextDelta("\nfirst", "m")))
-    assert '<pre class="text prose">\n\nfirst</pre>' in page
+    page = await page_of(entries(PromptAccepted("t", Prompt.of_text("go")), TextDelta("```\n\nfirst\n```", "m")))
+    assert '<pre class="text code">\n\nfirst</pre>' in page
+
+
+async def test_what_the_model_says_and_thinks_is_rendered() -> None:
+    page = await page_of(
+        entries(PromptAccepted("t", Prompt.of_text("go")), ThoughtDelta("*a*"), TextDelta("**b** &", "m"))
+    )
+    assert '<div class="prose"><p><em>a</em></p></div>' in page
+    assert '<span class="words">b &amp;</span>' in page
+    assert '<div class="prose"><p><strong>b</strong> &amp;</p></div>' in page
+
+
+async def test_a_turn_has_its_plan_once_as_it_was_at_the_end() -> None:
+    plans = [
+        PlanChanged((PlanStep("one", StepStatus(first)), PlanStep("two", StepStatus(second))))
+        for first, second in (("pending", "pending"), ("in_progress", "pending"), ("completed", "in_progress"))
+    ]
+    go = PromptAccepted("t", Prompt.of_text("go"))
+    text = " ".join(read(await page_of(entries(go, plans[0], TextDelta("a", "m"), *plans[1:]))).text.split())
+    assert text.count("Plan 2 steps") == 1
+    assert "Plan 2 steps, 1 completed, changed 2 times" in text
+    assert "completed one" in text
+    assert "in progress two" in text
+
+
+async def test_scales_are_explained() -> None:
+    text = " ".join(read(await page_of(one_of_everything())).text.split())
+    assert "All turns, on one scale: a full bar is 1 min 17 s, the longest turn" in text
+    assert "A step's bar lies on the time of its turn" in text
+    assert "waiting for the model's first word" in text
 
 
 async def test_an_old_log_and_an_empty_one_have_a_page() -> None:

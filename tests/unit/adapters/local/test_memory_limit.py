@@ -39,7 +39,7 @@ async def test_a_program_gets_no_more_data_than_it_may(tmp_path: Path, memory_mb
             terminal_id = await terminals.create(command)
             ended = await terminals.wait(terminal_id)
             output = await terminals.output(terminal_id)
-    assert ("got it" in output.text) is got, output.text
+    assert (output.text == "got it\n") is got, output.text
     assert (ended.exit_code == 0) is got
 
 

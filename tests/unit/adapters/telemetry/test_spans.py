@@ -38,6 +38,7 @@ from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Prompt
+from punie.mechanics.installation import install_line
 from tests.fakes.logged_events import EVENTS
 from tests.fakes.traced_session import HOSTILE, one_of_everything
 from tests.otlp_receiver import Receiver
@@ -245,4 +246,4 @@ def test_without_the_library_the_log_says_what_to_install(
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
     assert telemetry_of({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, LOG) is None
-    assert "punie[otel]" in caplog.text
+    assert install_line("otel") in caplog.text

@@ -19,6 +19,7 @@ from punie.domain.session.session import SessionSpec
 from punie.domain.tools.execution import Limits
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import thaw
+from punie.mechanics.installation import install_line
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import LOG, DeskBench, RecordingTool, call, desk_of, tool
 from tests.unit.application.pipelines.pipeline_bench import composed, failing, giving
@@ -104,4 +105,4 @@ async def test_without_the_extra_it_is_not_offered_and_the_log_says_why(
     monkeypatch.setattr("punie.bootstrap.session_pipelines.find_spec", lambda _name: None)
     without = ComposedTools(spec, Settings({"tools.code_mode": True}), LOG)
     assert await without(()) == await without(()) == ()
-    assert [record.getMessage() for record in caplog.records] == [NO_MONTY]
+    assert [record.getMessage() for record in caplog.records] == [NO_MONTY % install_line("code")]

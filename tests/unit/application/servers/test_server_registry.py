@@ -782,5 +782,29 @@ async def test_one_that_cannot_be_reached_as_remembered_is_not_remembered_so(ben
     assert kept.tools
 
 
+async def test_one_that_failed_is_broken_for_the_next_process_too_until_it_answers(bench: Bench):
+    server = bench.add("alpha", "echo")
+    server.down = "is down"
+    async with bench.registry() as registry:
+        await refused(ServerUnavailableError, lambda: registry.list_tools("alpha"))
+    async with bench.registry() as registry:
+        (row,) = await registry.list_servers()
+        assert (row.status, row.tools, row.cache_age_s) == (ServerStatus.ERROR, None, None)
+        assert row.message.startswith("When it was asked last: ")
+        assert (await registry.known()).unlisted == ("alpha",), "a failure is no empty list"
+        server.down = None
+        await registry.list_tools("alpha")
+    async with bench.registry() as registry:
+        (row,) = await registry.list_servers()
+        assert (row.status, row.tools, row.message) == (ServerStatus.IDLE, 1, "")
+    server.down = "is down"
+    async with bench.registry() as registry:
+        await registry.refresh("alpha", force=True)
+    async with bench.registry() as registry:
+        (row,) = await registry.list_servers()
+        assert (row.status, row.tools) == (ServerStatus.ERROR, 1)
+        assert names((await registry.known()).tools) == ["alpha__echo"], "the last list counts on"
+
+
 async def well(_arguments: JsonObject, _progress: CallProgress) -> ToolResult:
     return ToolResult.success("well")

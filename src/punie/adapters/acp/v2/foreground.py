@@ -178,11 +178,16 @@ class Foreground:
         while self._working:
             await self._over.wait()
 
-    async def _join(self, prompt: Prompt, stops: int) -> str:
-        """Join the turn that runs, or take a place where it is over. Raises `RpcError` where it was told to stop."""
+    async def join(self, prompt: Prompt) -> str | None:
+        """Give a prompt to the turn that runs; returns the id of its message, None where no turn can take it."""
         message_id = await self.steer(prompt)
         if message_id is not None:
             self.tell(user_message(message_id, prompt))
+        return message_id
+
+    async def _join(self, prompt: Prompt, stops: int) -> str:
+        """Join the turn that runs, or take a place where it is over. Raises `RpcError` where it was told to stop."""
+        if (message_id := await self.join(prompt)) is not None:
             return message_id
         if stops != self._stops:
             raise _CANCELLED

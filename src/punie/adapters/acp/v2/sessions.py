@@ -20,7 +20,7 @@ from punie.adapters.acp.handshake import Params, decode, decode_params
 from punie.adapters.acp.sessions import OF_THE_EXTENSION, OfTheAgent, SessionMethods, decode_prompt, discovered
 from punie.adapters.acp.v2.activity import State, Update, state_update
 from punie.adapters.acp.v2.client import DraftElicitor, DraftEventSink, DraftPermissionBroker
-from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground, MessageIds, user_message
+from punie.adapters.acp.v2.foreground import END_LIMIT_S, Foreground, MessageIds
 from punie.adapters.acp.v2.terminals import Screen, ShownTerminals
 from punie.adapters.acp.v2.updates import Updates, encode_options
 from punie.adapters.acp.wire import (
@@ -136,11 +136,7 @@ class DraftSessionMethods(SessionMethods):
         return foreground
 
     async def _joined(self, session_id: str, prompt: Prompt) -> bool:
-        message_id = await self._agent.steer(session_id, prompt)
-        foreground = self._open.get(session_id)
-        if message_id is not None and foreground is not None:
-            foreground.tell(user_message(message_id, prompt))
-        return message_id is not None
+        return await self._foreground(session_id).join(prompt) is not None
 
     async def _start(self, session_id: str, prompt: Prompt) -> None:
         await self._foreground(session_id).prompt(prompt)

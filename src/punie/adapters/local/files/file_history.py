@@ -51,6 +51,7 @@ from punie.ports.history import (
     Move,
     Stamp,
     TreeScan,
+    digest_of,
 )
 
 FILE_LIMIT_BYTES = 16_000_000
@@ -138,14 +139,13 @@ class LocalFileHistory(FileHistory):
         head: str | None,
         was: Iterable[FileVersion],
     ) -> int:
-        if self._changes is None:
-            self._changes = self._load()
+        made = self._known()
         with suppress(OSError):
             self._make()
             for version in was:
                 if version.data is not None:
-                    self._keep(version.key.partition(" ")[2], version.data)
-        place = [len(self._changes), self._scanner.roots, self._scanner.hidden]
+                    self._keep(digest_of(version.key), version.data)
+        place = [len(made), self._scanner.roots, self._scanner.hidden]
         return note.begin(doing, known, head, place)
 
     async def end(self, number: int) -> None:
@@ -165,17 +165,14 @@ class LocalFileHistory(FileHistory):
             return None
         cut, (count, roots, hidden) = found
         self._scanner = self._scanner if self._scanner.roots else TreeScanner(tuple(roots), tuple(hidden))
-        self._changes = self._load() if self._changes is None else self._changes
         known = dict(cut.known)
-        for change in self._changes[count:]:  # the killed process recorded these
+        for change in self._known()[count:]:  # the killed process recorded these
             known[change.path] = (NEVER, change.left, False, known.get(change.path, (NEVER, None, False, True))[3])
         return evolve(cut, known=known)
 
     async def changes(self) -> tuple[FileChange, ...]:
         async with self._alone:
-            if self._changes is None:
-                self._changes = await anyio.to_thread.run_sync(self._load)
-            return tuple(self._changes)
+            return tuple(self._changes or await anyio.to_thread.run_sync(self._known))
 
     async def version(self, key: str) -> FileVersion | None:
         if key in {ABSENT, FOLDER, OTHER} or self._folder is None:
@@ -208,14 +205,14 @@ class LocalFileHistory(FileHistory):
             self._seen.update(seen)
             return
         with suppress(OSError):
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            self._make()
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK
-            with os.fdopen(os.open(os.path.join(self._folder, ACCEPTED), flags, 0o600), "wb") as file:
+            with os.fdopen(os.open(self._path(ACCEPTED), flags, 0o600), "wb") as file:
                 file.write(b"".join(json.dumps(pair).encode() + b"\n" for pair in seen.items()))
 
     def _accepted(self) -> dict[str, str]:
         if self._folder is not None:
-            for line in (read_path(os.path.join(self._folder, ACCEPTED), FILE_LIMIT_BYTES) or b"").splitlines():
+            for line in (read_path(self._path(ACCEPTED), FILE_LIMIT_BYTES) or b"").splitlines():
                 with suppress(ValueError, TypeError):
                     path, key = cast("list[object]", json.loads(line))
                     self._seen[str(path)] = str(key)
@@ -274,7 +271,7 @@ class LocalFileHistory(FileHistory):
                 if version.key != move.now:
                     raise ToolFailedError(f"{move.path} was changed meanwhile, so nothing was taken back. Look again.")
                 if version.data is not None:
-                    self._keep(version.key.partition(" ")[2], version.data, bounded=False)
+                    self._keep(digest_of(version.key), version.data, bounded=False)
             if self._folder is not None:
                 write_note(self._path(PREPARED), note)
             try:
@@ -294,9 +291,7 @@ class LocalFileHistory(FileHistory):
 
     def _take_back(self, note: Note) -> dict[str, str]:
         """Do what is not done yet; a file that holds something else by now stays. Returns the reasons by path."""
-        if self._changes is None:
-            self._changes = self._load()
-        done = {change.path for change in self._changes if change.turn == note.turn and change.tool == UNDO}
+        done = {change.path for change in self._known() if change.turn == note.turn and change.tool == UNDO}
         stayed = dict[str, str]()
         for move in in_order(note.moves):
             version, now = self._version(move.to), self._key(move.path)
@@ -316,14 +311,12 @@ class LocalFileHistory(FileHistory):
         return look(path, FILE_LIMIT_BYTES).key
 
     def _record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
-        if self._changes is None:
-            self._changes = self._load()
-        self._changes.append(change)
+        self._known().append(change)
         with suppress(OSError):
             self._make()
             for version in (was, left):
                 if version.data is not None:
-                    self._keep(version.key.partition(" ")[2], version.data)
+                    self._keep(digest_of(version.key), version.data)
             kept = asdict(change, filter=lambda one, value: one.name not in {"sure", "call"} or value != one.default)
             self._keep(JOURNAL, json.dumps(kept).encode() + b"\n")
 
@@ -334,8 +327,7 @@ class LocalFileHistory(FileHistory):
                 _remove_old(os.path.dirname(self._folder))
 
     def _keep_all(self, paths: tuple[str, ...]) -> dict[str, tuple[Stamp, str]]:
-        if self._changes is None:
-            self._changes = self._load()
+        self._known()
         until_s, kept = time.monotonic() + KEEP_LIMIT_S, dict[str, tuple[Stamp, str]]()
         found = {path: stamp for path in paths if (stamp := stamp_of(path)) is not None}
         for path, stamp in sorted(found.items(), key=lambda item: item[1][1]):
@@ -345,15 +337,21 @@ class LocalFileHistory(FileHistory):
             if version.data is not None:
                 try:
                     self._make()
-                    self._keep(version.key.partition(" ")[2], version.data)
+                    self._keep(digest_of(version.key), version.data)
                 except OSError:
                     kept[path] = (stamp, OTHER)
         return kept
 
+    def _known(self) -> list[FileChange]:
+        """The changes, read at the first use; reading also measures what is kept."""
+        if self._changes is None:
+            self._changes = self._load()
+        return self._changes
+
     def _load(self) -> list[FileChange]:
         if self._folder is None:
             return []
-        lines = (read_path(os.path.join(self._folder, JOURNAL), HISTORY_LIMIT_BYTES) or b"").splitlines()
+        lines = (read_path(self._path(JOURNAL), HISTORY_LIMIT_BYTES) or b"").splitlines()
         found: list[FileChange] = []
         with suppress(OSError):
             self._size = _size(self._folder)
@@ -364,7 +362,7 @@ class LocalFileHistory(FileHistory):
 
     def _keep(self, name: str, data: bytes, *, bounded: bool = True) -> None:
         """Keep a content once, or add to the journal, as far as there is room."""
-        path = os.path.join(self._folder or "", name)
+        path = self._path(name)
         there = name in self._blobs if self._folder is None else name != JOURNAL and os.path.exists(path)
         if there or (bounded and self._size + len(data) > HISTORY_LIMIT_BYTES):
             return

@@ -27,6 +27,14 @@ STORE_LIMIT_BYTES = 128_000_000
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
+def temporary_folder() -> str:
+    """The folder of temporary files, with links followed; also where no file can be written anywhere."""
+    try:
+        return os.path.realpath(tempfile.gettempdir())
+    except OSError:  # the disk is full: a session runs without keeping long results
+        return os.path.realpath(os.environ.get("TMPDIR") or os.path.join(os.sep, "tmp"))
+
+
 class LocalOutputStore(OutputStore):
     """A folder that is made at the first use and removed at the end; an async context manager, one for each session."""
 

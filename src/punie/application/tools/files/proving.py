@@ -122,7 +122,7 @@ def prove(made: CommitFiles, rows: Iterable[AuditRow], broken: str | None) -> Pr
     if isinstance(note, str):
         return _whole(made, "", "", (REFUTED, f"its note is {note}"))
     session, model, files = str(note["session"]), str(note["model"]), object_in(note["files"])
-    if claimed != {session} or {value for name, value in named if name == MODEL.lower()} != {model}:
+    if named and (claimed != {session} or {value for name, value in named if name == MODEL.lower()} != {model}):
         return _whole(made, session, model, (REFUTED, "its message and its note name not the same session and model"))
     receipts = {path: object_in(given) for path, given in files.items()}
     trail = _Trail(session)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 
 from attrs import frozen
 
@@ -18,7 +19,7 @@ from punie.domain.permission.grants import text_digest
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import object_in
-from punie.ports.history import FileChange, FileHistory
+from punie.ports.history import FileChange, FileHistory, digest_of
 from punie.ports.permission import AuditTrail
 from punie.ports.repository import CommitFiles, Repository
 from punie.ports.workspace import PathGuard
@@ -27,6 +28,9 @@ VERSION = 1
 NOTE_LIMIT_BYTES = 1_000_000
 ROWS = 20_000
 """Rows of the audit trail that are looked through for the decisions of a commit's changes."""
+
+COMMITS = 20
+"""Commits of one command that get receipts, at most."""
 
 SESSION, MODEL = "Punie-Session", "Punie-Model"
 RECEIPT = "receipts"
@@ -64,17 +68,39 @@ class Receipts:
         """Seal and write the note on a commit; returns a line that says why there is none, else nothing."""
         try:
             made = await self.look(commit)
-            files = await self._files(made)
-            model = dict(trailers(made.message)).get(MODEL.lower(), "")
-            note = {"version": VERSION, "session": self.session_id, "model": model, "files": files}
-            text = json.dumps(note)
-            if len(text) > NOTE_LIMIT_BYTES:
-                return f"\nIt has no receipts: they would be larger than {NOTE_LIMIT_BYTES} bytes."
-            self.audit.record(self._seal(made, call_id, text))
-            await self.audit.commit()
-            await self.write(made.id, text)
+            return await self._note(made, await self._files(made), call_id)
         except ToldToModel as error:
             return f"\nIt has no receipts: {error}"
+
+    async def head(self) -> str | None:
+        """The id of the last commit; None where there is none."""
+        with suppress(ToldToModel):
+            for commit in await self.repository.log(1):
+                return commit.id
+        return None
+
+    async def keep_since(self, head: str | None, call_id: str) -> None:
+        """As `keep` for the commits that a command put on top of `head`; one without a change of the session has none.
+
+        Nothing is done where `head` is not below the last commit: the command went elsewhere.
+        """
+        with suppress(ToldToModel):
+            ids = [commit.id for commit in await self.repository.log(COMMITS + 1)]
+            until = ids.index(head) if head in ids else len(ids) if head is None else 0
+            for commit in reversed(ids[: min(until, COMMITS)]):
+                made = await self.look(commit)
+                files = await self._files(made)
+                if made.note is None and any(file["change"] != "person" for file in files.values()):
+                    await self._note(made, files, call_id)
+
+    async def _note(self, made: CommitFiles, files: Mapping[str, Mapping[str, str | None]], call_id: str) -> str:
+        model = dict(trailers(made.message)).get(MODEL.lower()) or one_line(self.model(), 200)
+        text = json.dumps({"version": VERSION, "session": self.session_id, "model": model, "files": files})
+        if len(text) > NOTE_LIMIT_BYTES:
+            return f"\nIt has no receipts: they would be larger than {NOTE_LIMIT_BYTES} bytes."
+        self.audit.record(self._seal(made, call_id, text))
+        await self.audit.commit()
+        await self.write(made.id, text)
         return ""
 
     def _seal(self, made: CommitFiles, call_id: str, note: str) -> DecisionRecord:
@@ -106,7 +132,7 @@ class Receipts:
         if change.by == "person" or not change.sure:
             return False
         key = (await self.repository.committed(change.path, made.id)).key
-        return change.left == key or (" " in key and change.left.partition(" ")[2] == key.partition(" ")[2])
+        return change.left == key or (" " in key and digest_of(change.left) == digest_of(key))
 
     async def _decisions(self, calls: set[str]) -> Mapping[str, str]:
         """The hashes of the rows by which these calls were allowed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from difflib import SequenceMatcher
+from typing import TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -18,6 +19,8 @@ REJECT = "reject"
 
 SHOWN_CHARS = 6_000
 Block = tuple[str, int, int, int, int]
+Look: TypeAlias = Callable[[str], Awaitable[FileVersion]]
+Put: TypeAlias = Callable[[str, FileVersion], Awaitable[None]]
 
 
 @frozen
@@ -90,6 +93,17 @@ async def rejected(history: FileHistory, path: str, now: FileVersion, hunks: Seq
             left = await history.version(change.left if change.left != key else change.was)
             raise _refused(path, left, await history.version(key) or now)
     return first
+
+
+async def take_rejected(history: FileHistory, turn: str, path: str, hunks: Sequence[int], look: Look, put: Put) -> None:
+    """Take the session's changes of a file back, or these hunks of them, and record it as a change of that turn.
+
+    `look` and `put` read and write the file: on the disk, or through the client. Raises `ToolFailedError`.
+    """
+    now = await look(path)
+    version = await rejected(history, path, now, hunks)
+    await put(path, version)
+    await history.record(FileChange(turn, path, now.key, version.key, "tool", REJECT), now, version)
 
 
 async def _without(

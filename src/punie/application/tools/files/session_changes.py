@@ -21,7 +21,17 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedBy, Doing, FileChange, FileHistory, FileVersion
+from punie.ports.history import (
+    ABSENT,
+    FOLDER,
+    OTHER,
+    ChangedBy,
+    Doing,
+    FileChange,
+    FileHistory,
+    FileVersion,
+    digest_of,
+)
 from punie.ports.repository import Repository, WorkTree
 from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing
@@ -91,6 +101,7 @@ class SessionChanges:
             async with self._alone:
                 also = await self._looked(turn, named, context, runs=True)
                 begun = await self.watch.begin(Doing(turn, tool.name, "command"))
+                head = None if self.receipts is None else await self.receipts.head()
             self._running += 1
             try:
                 yield
@@ -99,6 +110,8 @@ class SessionChanges:
                 with anyio.CancelScope(shield=True):
                     async with self._alone:
                         await self._ran(FileChange(turn, "", "", "", "command", tool.name, call=call), also, context)
+                        if self.receipts is not None:
+                            await self.receipts.keep_since(head, call)
                         await self.history.end(begun)
             return
         async with self._alone if prepared.composed is None else nullcontext():
@@ -288,7 +301,7 @@ class SessionChanges:
             if found.key == ABSENT:
                 continue
             first, was = (await self.own(path, found))[0].was, await self.repository.committed(path, begun.head)
-            if first.partition(" ")[2] != was.key.partition(" ")[2]:
+            if digest_of(first) != digest_of(was.key):
                 return None
         return back
 

@@ -22,6 +22,7 @@ from punie.ports.history import (
     FileVersion,
     Known,
     Stamp,
+    digest_of,
 )
 from punie.ports.repository import Repository, WorkTree
 
@@ -197,4 +198,4 @@ class TreeWatch:
 
 def _digest(key: str) -> str:
     """The part of a key that says the content: the mode of a new file is not known before."""
-    return key.partition(" ")[2] or key
+    return digest_of(key) or key

@@ -1,0 +1,50 @@
+"""Questions of permission on the screen of `punie chat`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from punie.adapters.console.chat.painting import Paint
+from punie.adapters.console.chat.screen import Screen
+from punie.adapters.console.questions import diff_lines, shown_question, understood
+from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
+from punie.mechanics.questions import CHOICES_HINT, answer_later, asking
+from punie.ports.permission import PermissionBroker
+
+
+@frozen
+class ScreenBroker(PermissionBroker):
+    """Asks the person at the screen, one question at a time; Enter rejects, and what means nothing is asked again.
+
+    `changes_shown` is told of a call whose changes the question showed.
+    """
+
+    screen: Screen
+    paint: Paint
+    changes_shown: Callable[[str], None]
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        prompt, answers = understood(question)
+        whole, prompted = self._painted(question), self.paint.lines(prompt.split("  "), "yellow", indent=2)
+        if question.diffs:
+            self.changes_shown(question.call_id)
+        async with self.screen.question():
+            asked = asking(self.screen.say, whole, prompted, answers, answers[""], f"{CHOICES_HINT} Enter rejects.")
+            return await answer_later(asked, self._answer)
+
+    async def _answer(self) -> str:
+        line = await self.screen.answer()
+        self.screen.say(self.paint.line(f"  > {line.strip()}", "dim"))
+        return line
+
+    def _painted(self, question: PermissionQuestion) -> str:
+        changes = [line for diff in question.diffs for line in diff_lines(diff)]
+        first, title, *more = list(shown_question(question))[: None if not changes else -len(changes)]
+        parts = [f"{first}\n", self.paint.line(title, "bold yellow")]
+        if more:
+            parts.append(self.paint.lines([line.removeprefix("  ") for line in more], indent=2))
+        if changes:
+            parts.append(self.paint.changes(changes))
+        return "".join(parts)

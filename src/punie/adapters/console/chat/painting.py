@@ -1,0 +1,150 @@
+"""Texts for a terminal: Markdown, code, differences and plain lines, with colours and safe to print."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from io import StringIO
+from typing import ClassVar
+
+from attrs import define, field
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import Heading, Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.syntax import Syntax
+from rich.text import Text
+from rich.theme import Theme
+
+from punie.adapters.console.chat.blocks import Block
+from punie.domain.values.display import display_exact, display_safe
+
+NARROWEST = 20
+"""Columns that a text is given at least; a terminal may say that it has none."""
+
+LONG_LINE_CHARS = 1_000
+"""A longer line of code is not searched for colours."""
+
+CODE_COLOURS = "ansi_dark"
+THEME = Theme(
+    {
+        "markdown.code": "cyan",
+        "markdown.code_block": "cyan",
+        "markdown.block_quote": "dim",
+        "markdown.link": "underline",
+        "markdown.link_url": "dim underline",
+    },
+    inherit=True,
+)
+
+ADDED, REMOVED, HUNK = "green", "red", "cyan"
+
+
+class _LeftHeading(Heading):
+    """A heading at the left margin, without a frame."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Markdown(Markdown):
+    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading}
+
+
+@define(eq=False)
+class _Safe:
+    """Renders what it holds without any character that a terminal obeys: entities of Markdown may make such ones."""
+
+    inner: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.inner, options):
+            if not segment.control:
+                yield Segment(display_safe(segment.text), segment.style)
+
+
+@define(eq=False)
+class Paint:
+    """Makes texts for a terminal of `width()` columns; lives as long as the terminal. Every text ends with a newline.
+
+    `unicode` says whether the terminal shows more than ASCII. NO_COLOR in the environment leaves colours out.
+    """
+
+    width: Callable[[], int]
+    unicode: bool = True
+    _console: Console = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._console = Console(
+            file=StringIO(), force_terminal=True, theme=THEME, markup=False, emoji=False, highlight=False,
+            legacy_windows=False, no_color=bool(os.environ.get("NO_COLOR")) or None,
+        )  # fmt: skip
+
+    def block(self, block: Block) -> str:
+        """A block of an answer."""
+        if block.code:
+            return self.code(block.text, block.language)
+        return self._printed(_Safe(_Markdown(display_safe(block.text), hyperlinks=False, code_theme=CODE_COLOURS)))
+
+    def code(self, text: str, language: str = "") -> str:
+        """Lines of code, indented, coloured where the language is known."""
+        safe = display_safe(text).rstrip("\n")
+        if len(max(safe.split("\n"), key=len)) > LONG_LINE_CHARS:
+            language = ""
+        shown = Syntax(
+            safe, language or "text", theme=CODE_COLOURS, background_color="default", word_wrap=True, tab_size=4
+        )
+        return self._printed(_Safe(Padding(shown, (0, 0, 0, 2))))
+
+    def line(self, text: str, style: str = "", rest: str = "", rest_style: str = "dim") -> str:
+        """A line, wrapped where it is too long, in that style, and `rest` behind it in its own."""
+        return self._printed(Text.assemble((display_exact(text), style), (display_exact(rest), rest_style)))
+
+    def echo(self, text: str) -> str:
+        """A prompt as it was typed."""
+        return self._printed(Text("\n").join(
+            Text.assemble(("> " if not at else "  ", "bold"), (display_exact(line), "bold"))
+            for at, line in enumerate(text.split("\n"))
+        ))  # fmt: skip
+
+    def lines(self, lines: Iterable[str], style: str = "", indent: int = 0) -> str:
+        """Lines in one style, wrapped and indented."""
+        text = Text(display_exact("\n".join(lines)), style)
+        return self._printed(Padding(text, (0, 0, 0, indent)))
+
+    def changes(self, lines: Iterable[str]) -> str:
+        """Lines of a unified diff, which may be indented, coloured by their first signs."""
+        return self._printed(Text("\n").join(Text(display_exact(line), _colour(line.lstrip(" "))) for line in lines))
+
+    def mark(self, good: bool) -> str:
+        """The sign before a call that ended."""
+        if not self.unicode:
+            return "+" if good else "x"
+        return "✓" if good else "✗"
+
+    def _printed(self, what: RenderableType) -> str:
+        with self._console.capture() as taken:
+            self._console.print(what, width=max(NARROWEST, self.width()), soft_wrap=False)
+        text = _PADDING.sub(r"\1", taken.get()).strip("\n") + "\n"  # padded lines break where a window gets narrower
+        return text if self.unicode else _ascii(text)
+
+
+def _colour(line: str) -> str:
+    if line.startswith("@@"):
+        return HUNK
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return ADDED if line.startswith("+") else REMOVED if line.startswith("-") else ""
+
+
+_PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_PLAIN = str.maketrans({
+    "•": "*", "─": "-", "━": "-", "│": "|", "▌": "|", "┃": "|", "…": "...", "“": '"', "”": '"', "\u2019": "'",
+    "\u2013": "-",
+})  # fmt: skip
+
+
+def _ascii(text: str) -> str:
+    return text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")

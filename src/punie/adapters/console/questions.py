@@ -1,0 +1,141 @@
+"""Questions of permission at a terminal, without one, or with answers that were written down beforehand."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TextIO
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+from attrs import define, field, frozen
+
+from punie.domain.permission.flow import (
+    Dismissed,
+    PermissionOutcome,
+    PermissionQuestion,
+    Selected,
+    question_lines,
+)
+from punie.domain.values.content import Diff
+from punie.domain.values.display import display_exact
+from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
+from punie.ports.permission import PermissionBroker
+
+SHOWN_DIFF_LINES = 60
+
+
+@frozen
+class HeadlessBroker(PermissionBroker):
+    """Denies every question, for runs without a person to ask."""
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        return Dismissed(f"nobody is there to ask ({question.reason})")
+
+
+@frozen
+class ConsoleBroker(PermissionBroker):
+    """Asks the person at the terminal, one question at a time; Enter, and the end of the input, reject.
+
+    `read_line` blocks and is called in a thread. A line that means nothing is asked again.
+    """
+
+    read_line: Callable[[], str]
+    out: TextIO = field(factory=lambda: sys.stderr)
+    _turn: anyio.Lock = field(factory=anyio.Lock, init=False)
+
+    def asks(self) -> bool:
+        """Whether a question is open at the terminal."""
+        return self._turn.locked()
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        prompt, answers = understood(question)
+        whole = "\n".join(shown_question(question)) + "\n"
+        say = partial(print, end="", file=self.out, flush=True)
+        async with self._turn:
+            asked = asking(say, whole, f"  {prompt}", answers, answers[""], CHOICES_HINT)
+            return await answer_later(asked, partial(anyio.to_thread.run_sync, self.read_line, abandon_on_cancel=True))
+
+
+def understood(question: PermissionQuestion) -> tuple[str, Mapping[str, PermissionOutcome]]:
+    """The prompt with the options, safe for a terminal, and what each answer means, in lower case; Enter rejects.
+
+    An option is chosen by its letter, its number or its name, and by `y` or `n`; anything else has to be asked again.
+    """
+    options = question.options
+    prompt, places = choices([(display_exact(option.name), option.kind.allows) for option in options])
+    answers: dict[str, PermissionOutcome] = {word: Selected(options[at].id) for word, at in places.items()}
+    return prompt, {**answers, "": Dismissed("the user did not allow it")}
+
+
+def shown_question(question: PermissionQuestion) -> Iterator[str]:
+    """The lines of a question for a terminal, safe for it: title, reasons and changes, without the options."""
+    yield ""
+    first, *more = display_exact(question.title).split("\n")
+    yield f"? {first}"
+    for line in more:
+        yield f"  | {line}"  # a line of the title must not look like another question
+    for line in question_lines(question):
+        yield f"  {line}"
+    for diff in question.diffs:
+        yield from diff_lines(diff)
+
+
+def diff_lines(diff: Diff, limit: int = SHOWN_DIFF_LINES) -> Iterator[str]:
+    """At most `limit` indented lines of a unified diff, safe for a terminal, and a line that counts the rest."""
+    path = display_exact(diff.path)
+    lines = list(
+        difflib.unified_diff((diff.old_text or "").splitlines(), diff.new_text.splitlines(), path, path, lineterm="")
+    )
+    if not lines:
+        yield f"  {path}: no line of it changes"
+    for line in lines[:limit]:
+        yield f"  {display_exact(line)}"
+    if len(lines) > limit:
+        yield f"  ... {len(lines) - limit} more lines"
+
+
+@define(eq=False)
+class RecordedBroker(PermissionBroker):
+    """Gives the answers in their order, an option's id or None for no answer; lives as long as the test.
+
+    A question beyond the last answer is dismissed, so that nothing runs which the test did not expect. `questions` are
+    all that were asked.
+    """
+
+    answers: Iterable[str | None] = ()
+    questions: list[PermissionQuestion] = field(factory=list[PermissionQuestion], init=False)
+    _left: deque[str | anyio.Event | None] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._left = deque(self.answers)
+
+    @property
+    def unused(self) -> int:
+        """The number of answers that no question took."""
+        return len(self._left)
+
+    def add(self, answer: str | None) -> None:
+        """Add one more answer, behind the others."""
+        self._left.append(answer)
+
+    def add_silence(self) -> anyio.Event:
+        """Leave one question without an answer until its call is given up; the event is set once it is asked."""
+        put = anyio.Event()
+        self._left.append(put)
+        return put
+
+    async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
+        self.questions.append(question)
+        answer = self._left.popleft() if self._left else None
+        await anyio.lowlevel.checkpoint()
+        if isinstance(answer, str):
+            return Selected(answer)
+        if answer is not None:
+            answer.set()
+            await anyio.sleep_forever()
+        return Dismissed("no answer was recorded for it")

@@ -1,0 +1,1 @@
+"""`punie chat`: a conversation at a terminal."""

@@ -1,0 +1,1 @@
+"""`punie uninstall`: removes from this machine everything that Punie wrote."""

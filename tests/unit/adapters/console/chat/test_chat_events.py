@@ -1,0 +1,223 @@
+"""What a person sees of a session's events in `punie chat`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from attrs import define, field
+
+from punie.adapters.console.chat.cards import OPENED_LINES
+from punie.adapters.console.chat.events import ChatSink, Facts
+from punie.adapters.console.chat.painting import Paint
+from punie.domain.model.compaction import CompactionStatus
+from punie.domain.permission.rules import Mode, Verdict
+from punie.domain.session.events import (
+    CommandsChanged,
+    CompactionChanged,
+    ContextUsed,
+    ModeChanged,
+    ModelChanged,
+    NoticeGiven,
+    NoticeSeverity,
+    PermissionSettled,
+    PlanChanged,
+    SessionEvent,
+    TextDelta,
+    ThoughtDelta,
+    TitleChanged,
+    ToolCallAnnounced,
+    ToolCallUpdated,
+    TurnEnded,
+)
+from punie.domain.session.prompt_files import CommandInfo
+from punie.domain.session.turn import PlanStep, StepStatus, StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind
+from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceLink, ResultContent, TerminalView, Text
+
+pytestmark = pytest.mark.anyio
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@define
+class Paper:
+    """A screen that keeps what is printed."""
+
+    printed: list[str] = field(factory=list[str])
+    live: str = ""
+    busy: Callable[[], str] = str
+    refreshed: int = 0
+
+    def print(self, text: str) -> None:
+        self.printed.append(text)
+
+    def show(self, live: str) -> None:
+        self.live = live
+
+    def work(self, busy: Callable[[], str]) -> None:
+        self.busy = busy
+
+    def refresh(self) -> None:
+        self.refreshed += 1
+
+    @property
+    def text(self) -> str:
+        return STYLES.sub("", "".join(self.printed))
+
+
+@define
+class There:
+    """A sink on paper, with a clock that stands still."""
+
+    paper: Paper = field(factory=Paper)
+    now_s: float = 0.0
+    sink: ChatSink = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.sink = ChatSink(self.paper, Paint(lambda: 78), Facts(), lambda: self.now_s)
+
+    async def tell(self, *events: SessionEvent) -> str:
+        """What these events print."""
+        before = len(self.paper.text)
+        for event in events:
+            await self.sink.emit(event)
+        return self.paper.text[before:]
+
+    async def call(
+        self,
+        *content: ResultContent,
+        kind: ToolKind = ToolKind.EXECUTE,
+        status: CallStatus = CallStatus.COMPLETED,
+        quiet: bool = False,
+    ) -> str:
+        return await self.tell(
+            ToolCallAnnounced("c", "a_tool", "Running it", kind, quiet=quiet),
+            ToolCallUpdated("c", CallStatus.IN_PROGRESS),
+            ToolCallUpdated("c", status, content),
+        )
+
+
+async def test_an_answer_is_printed_block_by_block_and_the_rest_of_it_is_shown_live() -> None:
+    there = There()
+    assert await there.tell(TextDelta("# Head\n\nsome\nwor", "m")) == "Head\n"
+    assert there.paper.live == "some\nwor"
+    assert await there.tell(TextDelta("ds\x1b[2J", "m")) == ""
+    assert there.paper.live == "some\nwords", "what is live is safe as well"
+    assert await there.tell(TextDelta("another message", "n")) == "\nsome words\n\n"
+    assert await there.tell(TurnEnded(StopReason.END_TURN)) == "another message\n\n"
+    assert there.paper.live == ""
+
+
+async def test_a_thought_is_live_and_only_its_end_stays() -> None:
+    there = There()
+    assert await there.tell(ThoughtDelta("one\ntwo\nthree\nfour\nfi"), ThoughtDelta("ve")) == ""
+    assert there.paper.live.endswith("five")
+    assert await there.tell(TextDelta("so", "m")) == "  (2 more lines of thought)\n  three\n  four\n  five\n"
+
+
+async def test_the_output_of_a_command_is_folded_and_can_be_opened() -> None:
+    there = There()
+    shown = await there.call(Text("\n".join(f"line {number}" for number in range(1, 21))))
+    assert shown.startswith("✓ Running it  0 s  [1]\n  15 more lines: /open 1, or Ctrl-O\n  line 16\n")
+    assert there.sink.open()
+    assert "[1] Running it\n  line 1\n" in there.paper.text
+    assert not there.sink.open(2)
+    assert await there.call(Text("\n".join("x" * (OPENED_LINES + 3))))
+    assert there.sink.open(2)
+    assert "  3 more lines\n" in there.paper.text
+
+
+async def test_other_calls_take_one_line_and_a_failure_says_why() -> None:
+    there = There()
+    assert await there.call(Text("a whole file"), kind=ToolKind.READ) == "✓ Running it  0 s  [1]\n"
+    assert await there.call(Text("no such file"), kind=ToolKind.READ, status=CallStatus.FAILED) == (
+        "✗ Running it  0 s  [2]\n  no such file\n"
+    )
+    assert await there.call(Text("x"), quiet=True) == ""
+    assert "[3]" in await there.call(Text("x"), quiet=True, status=CallStatus.FAILED)
+    others = (Image("", "image/png"), ResourceLink("file:///a", "a"), EmbeddedResource("file:///b"), TerminalView("t"))
+    assert "  [a picture, image/png]\n  file:///a\n  file:///b\n" in await there.call(*others)
+
+
+async def test_a_denial_says_so_and_why() -> None:
+    there = There()
+    shown = await there.tell(
+        ToolCallAnnounced("c", "a_tool", "Running it", ToolKind.EXECUTE),
+        PermissionSettled("c", "a_tool", Verdict.DENY, "a rule"),
+        PermissionSettled("gone", "a_tool", Verdict.DENY, "a rule"),
+        ToolCallUpdated("c", CallStatus.FAILED, (Text("Denied."),)),
+        ToolCallUpdated("c", CallStatus.FAILED),
+    )
+    assert shown == "✗ Running it  [1]\n  denied: a rule\n"
+
+
+async def test_changes_are_shown_once_with_the_question_or_behind_the_call() -> None:
+    there = There()
+    diff = Diff("/p/a", "".join(f"{n}\n" for n in range(30)), "".join(f"{n}!\n" for n in range(30)))
+    shown = await there.call(diff, kind=ToolKind.EDIT)
+    assert "  @@ -1,30 +1,30 @@\n" in shown
+    assert "more lines: /open 1" in shown
+    there.sink.asked.add("c")
+    assert await there.call(diff, kind=ToolKind.EDIT) == "✓ Running it  0 s  [2]\n"
+    assert there.sink.open(2)
+    assert "  +29!\n" in there.paper.text
+
+
+async def test_it_says_what_is_being_done_and_for_how_long() -> None:
+    there = There()
+    assert there.sink.busy() == ""
+    there.sink.begin()
+    there.now_s = 3
+    assert there.paper.busy() == "waiting for the model 3 s"
+    await there.tell(ThoughtDelta("hm"))
+    assert there.sink.busy() == "thinking 3 s"
+    for call_id in ("c", "d"):
+        await there.tell(
+            ToolCallAnnounced(call_id, "a_tool", "Running it", ToolKind.EXECUTE),
+            ToolCallUpdated(call_id, CallStatus.IN_PROGRESS),
+        )
+    there.now_s = 75
+    assert there.sink.busy() == "Running it 1 min 12 s (and 1 more)"
+    there.sink.stopping()
+    said = await there.tell(TurnEnded(StopReason.CANCELLED))
+    assert said == "Stopped.\n"
+    assert there.sink.busy() == ""
+    assert await there.tell(TurnEnded(StopReason.MAX_TOKENS)) == "The turn ended: max_tokens.\n"
+
+
+async def test_a_plan_is_printed_once_and_its_progress_in_a_line() -> None:
+    there = There()
+    steps = (PlanStep("Read", StepStatus.COMPLETED), PlanStep("Write", StepStatus.IN_PROGRESS), PlanStep("Test"))
+    assert await there.tell(PlanChanged(steps)) == "Plan:\n  [x] Read\n  [>] Write\n  [ ] Test\n"
+    done = (steps[0], PlanStep("Write", StepStatus.COMPLETED), PlanStep("Test", StepStatus.IN_PROGRESS))
+    assert await there.tell(PlanChanged(done)) == "Plan: 2 of 3 done  Test\n"
+    assert await there.tell(PlanChanged(())) == ""
+
+
+async def test_notices_and_shortened_conversations_are_told() -> None:
+    there = There()
+    said = await there.tell(
+        NoticeGiven(NoticeSeverity.WARNING, "A hook failed", "exit\ncode 3"), NoticeGiven(NoticeSeverity.INFO, "Hi")
+    )
+    assert said == "! A hook failed\n  exit\n  code 3\n! Hi\n"
+    assert await there.tell(CompactionChanged("c", CompactionStatus.IN_PROGRESS)) == ""
+    assert "was summarised" in await there.tell(CompactionChanged("c", CompactionStatus.COMPLETED, "summary"))
+    assert "be summarised: why" in await there.tell(CompactionChanged("c", CompactionStatus.FAILED, error="why"))
+
+
+async def test_the_line_below_knows_the_session_and_leaves_out_what_does_not_fit() -> None:
+    there = There()
+    facts = there.sink.facts
+    facts.session = "sess_1"
+    await there.tell(ModelChanged("a:model"), ModeChanged(Mode.AUTO), ContextUsed(2_500), TitleChanged("unshown"))
+    assert facts.line(80) == "auto | a:model | 2,500 tokens | sess_1"
+    await there.tell(ContextUsed(2_500, 10_000, 0.5), ContextUsed(3_000), CommandsChanged((CommandInfo("a", "b"),)))
+    assert facts.line(80) == "auto | a:model | context 30% | 0.5000 USD | sess_1"
+    assert [command.name for command in there.sink.commands] == ["a"]
+    assert facts.line(40) == "auto | a:model | context 30%"
+    assert facts.line(8) == "auto"
+    assert facts.line(3) == "au"
+    assert there.paper.refreshed == 6

@@ -1,0 +1,78 @@
+"""Texts for a terminal: rendered, wrapped, and without anything that the terminal obeys."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from punie.adapters.console.chat.blocks import Block
+from punie.adapters.console.chat.painting import Paint
+
+STYLES = re.compile(r"\x1b\[[0-9;]*m")
+HOSTILE = "a\x1b[2Jb\x1b]0;title\x07c\x9b31md\u202ee\x00f &#27;[2J &#x1b;]8;;x&#7; `\x1b[1m`"
+
+
+def plain(text: str) -> str:
+    return STYLES.sub("", text)
+
+
+@pytest.fixture(autouse=True)
+def _colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLORTERM", raising=False)
+
+
+def test_markdown_is_rendered_and_a_link_shows_where_it_leads() -> None:
+    shown = Paint(lambda: 60).block(Block("## Head\n\n**bold** [text](https://example.invalid/x)\n\n- one\n"))
+    assert "\x1b[1m" in shown
+    assert "**" not in shown
+    assert "text (https://example.invalid/x)" in plain(shown)
+    assert " • one" in plain(shown)
+    assert "\x1b]8" not in shown, "no address is hidden behind a text"
+
+
+@pytest.mark.parametrize("code", [True, False])
+def test_no_text_reaches_the_terminal_as_an_order(code: bool) -> None:
+    paint = Paint(lambda: 60)
+    for shown in (
+        paint.block(Block(HOSTILE, code=code, language="python")),
+        paint.line(HOSTILE, "red", HOSTILE),
+        paint.lines([HOSTILE, HOSTILE], indent=2),
+        paint.changes([f"+{HOSTILE}"]),
+        paint.echo(HOSTILE),
+    ):
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", plain(shown)), shown
+        assert shown.endswith("\n")
+
+
+def test_every_line_fits_also_into_a_narrow_terminal() -> None:
+    paint = Paint(lambda: 30)
+    text = "words " * 20 + "x" * 100
+    for shown in (paint.block(Block(text)), paint.line(text), paint.lines([text], indent=2), paint.echo(text)):
+        assert max(len(plain(line)) for line in shown.split("\n")) <= 30
+    assert Paint(lambda: 0).line("words of a line").strip(), "a terminal may say that it has no columns"
+
+
+def test_colours_are_left_out_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["--- a", "+++ a", "@@ -1 +1 @@", "-old", "+new", " same"]
+    assert "\x1b[32m+new" in Paint(lambda: 60).changes(lines)
+    monkeypatch.setenv("NO_COLOR", "1")
+    shown = Paint(lambda: 60).changes(lines)
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]", shown)
+    assert plain(shown).splitlines() == lines
+
+
+def test_without_unicode_only_ascii_is_written() -> None:
+    paint = Paint(lambda: 60, unicode=False)
+    assert paint.block(Block("- “one”…\n")).isascii()
+    assert (paint.mark(True), paint.mark(False)) == ("+", "x")
+    assert (Paint(lambda: 60).mark(True), Paint(lambda: 60).mark(False)) == ("✓", "✗")
+
+
+def test_an_unknown_language_and_a_very_long_line_are_shown_all_the_same() -> None:
+    paint = Paint(lambda: 60)
+    assert "some code" in plain(paint.code("some code\n", "no-such-language"))
+    assert "\x1b[94" in paint.code("x = 1 ", "python")
+    assert "\x1b[94" not in paint.code("x = 1 " * 400, "python")

@@ -1,0 +1,77 @@
+"""The command line where it is mistyped: what was meant, what there is, and the words after `--`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from punie.cli import main, parser
+from punie.commands import running
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("aks hi", "there is no 'aks'. Did you mean ask?"),
+        ("tools lst", "there is no 'lst'. Did you mean list?"),
+        ("ask --modle direct hi", "Did you mean --mode or --model? `punie ask --help` describes it all."),
+        ("ask --model=direct --jsn hi", "unrecognized: --jsn. Did you mean --json?"),
+        ("tools search read this", "unrecognized: this. Words that belong together need quotes."),
+        ("ask --mode zzz hi", "there is no 'zzz'. There are read-only, ask, accept-edits, auto."),
+        ("serve --port http", "'http' is no port: give 0 to 65535. `punie serve --help` describes it all."),
+        ("ask --\x1b[2J hi", "unrecognized: --"),
+    ],
+)
+def test_a_mistyped_line_is_answered_with_what_was_meant(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(line.split())
+    told = capsys.readouterr()
+    assert (caught.value.code, told.out) == (2, "")
+    assert said in told.err
+    assert "\x1b" not in told.err
+
+
+@pytest.mark.parametrize(("words", "there"), [([], "Begin with `punie setup model`"), (["tools"], "tokens")])
+def test_a_command_without_its_action_shows_the_help(
+    words: list[str], there: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    told = capsys.readouterr()
+    assert (caught.value.code, told.out) == (2, "")
+    assert there in " ".join(told.err.split())
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_person_at_a_terminal_is_told_what_an_ide_starts(
+    there: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "person_is_here", lambda: there)
+    running.warn_at_a_terminal("acp")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert ("punie setup jetbrains" in told.err) is there
+
+
+def test_doubts_are_said_beside_the_settings_and_the_explanation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path))
+    monkeypatch.setenv("PUNIE_MODLE", "direct")
+    for words in (["config", "show"], ["permissions", "explain", "raed_file", "{}"]):
+        assert main([*words, "--cwd", str(tmp_path)]) == 0
+        told = capsys.readouterr()
+        assert "Did you mean PUNIE_MODEL?" in told.err
+        assert "Did you mean" not in told.out
+    assert "Did you mean read_file?" in told.err
+
+
+def test_the_words_after_two_dashes_are_taken_as_they_are() -> None:
+    words = ["servers", "add", "x", "--json", "--", "npm", "exec", "--", "foo", "--yes"]
+    found = parser("servers").parse_args(words)
+    assert (found.source, found.as_json, found.yes) == ("x", True, False)
+    assert found.typed == ["npm", "exec", "--", "foo", "--yes"]
+    assert parser("servers").parse_args(["servers", "add", "a.json"]).typed is None
