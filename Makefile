@@ -61,7 +61,7 @@ test: $(READY) schema servers projects ## all tests
 check: $(READY) ## what CI runs: lint, types, layers, docs, and the tests with their coverage
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types docs
 	@rm -f .coverage .coverage.*
-	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"
+	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= -p tests.cpu_table $(ARGS)"
 	@$(PY) tools/check_coverage.py
 
 .PHONY: bench
@@ -97,9 +97,43 @@ crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightl
 	@$(PY) -m tests.crashes $(ARGS)
 	@PUNIE_TEST_KILLS=25 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py tests/integration/test_session_database.py
 
+.PHONY: tutorial
+tutorial: $(READY) ## docs/tutorial.md followed word by word in new homes: clone, wheel, uv, pipx, offline; for a nightly job (needs the network)
+	@$(PY) -m tests.tutorial $(ARGS)
+
 .PHONY: rewinds
 rewinds: $(READY) ## random sessions taken back to random turns, and kill -9 within that; for a nightly job
 	@$(PY) -m tests.rewinds $(ARGS)
+
+.PHONY: machines
+machines: $(READY) ## Punie on odd machines: no home, full disks, code pages, other names and limits; for a nightly job
+	@$(PY) -m tests.machines $(ARGS)
+
+.PHONY: long
+long: $(READY) ## the tests that have a long form, in their long form; for a nightly job
+	@PUNIE_TEST_PROFILE=nightly $(PY) -m pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/shellsight \
+	  tests/integration/test_lifetimes.py tests/e2e/test_prompt_prefix.py $(ARGS)
+
+# The unit tests and the odd machines on each of these interpreters that is here, with the locked dependencies.
+PYTHONS ?= python3.12 python3.13 python3.14
+.PHONY: pythons
+pythons: $(READY) ## the unit tests and the odd machines on other versions of Python; for a nightly job (needs the network)
+	@for python in $(PYTHONS); do \
+	  if ! $$python -c '' 2>/dev/null; then echo "pythons: no $$python here, not tested"; continue; fi; \
+	  echo "pythons: $$python"; other=build/pythons/$$python; \
+	  $$python -m venv --clear $$other && $$other/bin/python -m pip install -qq --require-hashes -r requirements/dev.txt \
+	    && $$other/bin/python -m pip install -qq --no-deps --no-build-isolation -e . \
+	    && $$other/bin/python -m pytest -q -n $(JOBS) tests/unit tests/contract \
+	    && $(PY) -m tests.machines --python $$other/bin/python || exit 1; \
+	done
+
+# Each job runs to its end, whatever the others found. What needs npm or a registry (clients, newest, pythons) is not among them.
+NIGHTLY ?= machines long crashes rewinds executed oracle agreement fuzz site tutorial
+.PHONY: nightly
+nightly: $(READY) ## what takes long, one job after another, and the names of those that found something
+	@failed=; for job in $(NIGHTLY); do \
+	  echo "nightly: $$job"; $(MAKE) --no-print-directory $$job || failed="$$failed $$job"; \
+	done; [ -z "$$failed" ] || { echo "nightly: these found something:$$failed" >&2; exit 1; }
 
 .PHONY: executed
 executed: $(READY) schema servers ## the end-to-end tests with an executed interpreter for each process; for a nightly job
@@ -112,11 +146,19 @@ clients: $(READY) $(CLIENTS_NPM) ## public clients, acpx and Toad, drive the age
 	@if command -v $(TOAD_PYTHON) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CLIENTS_PYPI); fi
 	@$(PY) -m pytest -n 0 tests/clients/acpx_drives.py tests/clients/toad_drives.py $(ARGS)
 
+.PHONY: picture
+picture: $(READY) ## record the demo's session anew and draw README's picture of it
+	@$(PY) -m tools.picture
+
 .PHONY: docs
 docs: $(READY) ## build the site (build/docs), strictly: links resolve, code parses, generated pages are up to date
 	@$(PY) tools/check_docs.py
 	@$(PY) -m tools.reference
 	@$(PY) -m sphinx -q -W --keep-going -n -b html -d build/doctrees docs build/docs
+
+.PHONY: site
+site: docs ## every page of the site in headless Chromium, wide and narrow, light and dark; for a nightly job
+	@$(PY) -m tests.site $(ARGS)
 
 .PHONY: lint
 lint: $(READY) ## ruff and the layer contracts

@@ -6,9 +6,8 @@ Marks:
 - `requirement("S0-19", ...)`: the ids of tests/requirements.toml that the test shows to hold, as long as it runs: see
   tests/proofs.py.
 
-`PUNIE_TEST_PROFILE` picks the hypothesis profile: `ci` (the default where CI is set), `dev` (fewer examples), or
-`nightly` (many more; `PUNIE_TEST_PROFILE=nightly make test ARGS=tests/unit`). All are deterministic: the same tree
-gives the same examples.
+`PUNIE_TEST_PROFILE=nightly` has hypothesis make 800 examples a property instead of 40, and picks the long form of what
+finds more the longer it runs (`tests/nightly.py`). Examples are deterministic: the same tree gives the same ones.
 """
 
 from __future__ import annotations
@@ -25,13 +24,15 @@ import pytest
 
 from tests import proofs
 from tests.measuring import Measuring
+from tests.nightly import many
+from tests.rewriting import rewrite_a_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-for _name, _examples in {"nightly": 800, "ci": 75, "dev": 50}.items():
-    hypothesis.settings.register_profile(_name, derandomize=True, deadline=None, database=None, max_examples=_examples)
-hypothesis.settings.load_profile(os.environ.get("PUNIE_TEST_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+_EXAMPLES = many(40, 800)
+hypothesis.settings.register_profile("punie", derandomize=True, deadline=None, database=None, max_examples=_EXAMPLES)
+hypothesis.settings.load_profile("punie")
 
 # A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -57,13 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """What is collected stays to the end: the garbage collector looks at it once, and never during the tests.
 
     It would otherwise go over several million objects a dozen times, and again for every test that calls it.
     """
     gc.disable()
     try:
+        rewrite_a_share(session.config)
         return (yield)
     finally:
         gc.collect()

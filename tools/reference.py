@@ -22,6 +22,7 @@ from punie import api, cli
 from punie.domain import errors
 from punie.domain.errors import EngineErrorKind
 from punie.domain.session import events
+from tools.messages import messages_page
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")
@@ -214,6 +215,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands,
     "errors.md": error_page,
     "events.md": event_page,
+    "messages.md": lambda: messages_page(MADE),
     "public.md": public_page,
 }
 

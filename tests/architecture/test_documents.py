@@ -8,6 +8,8 @@ import re
 import pytest
 
 from tests.architecture.source_tree import ROOT, committed_files
+from tests.tutorial.__main__ import installing
+from tests.tutorial.reader import Reader
 from tools import check_docs
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
@@ -47,6 +49,27 @@ def test_the_readme_shows_the_entry_that_an_ide_needs() -> None:
     servers = [entry for block in json_blocks("README.md") for entry in block.get("agent_servers", {}).values()]
     assert servers
     assert all(entry["args"] == ["acp"] and entry["command"].startswith("/") for entry in servers)
+
+
+def test_one_line_installs_punie_on_every_page_as_make_tutorial_runs_it() -> None:
+    texts = {path.name: path.read_text("utf-8") for path in [README, *(ROOT / "docs").glob("*.md")]}
+    first = next(line for line in Reader.page().splitlines() if line.startswith("uv tool install"))
+    ways = installing(first, texts["setup.md"])
+    assert ways["uv"] == (False, ("uv tool install .",))
+    assert ways["pipx"] == (False, ("pipx install .",))
+    assert all(lines and all(lines) for _, lines in ways.values())
+    shown = {
+        line.partition(" #")[0].strip()
+        for text in texts.values()
+        for block in check_docs.split(text)[1]
+        for line in block.text.splitlines()
+        if re.match(r"(python3? -m )?(pip|pipx|uv tool|uv pip) install", line)
+    }
+    assert "uv tool install ." in shown
+    assert [line for line in shown if not re.fullmatch(r"uv tool install (\.|'\.\[[a-z,-]+\]')", line)] == []
+    assert first.partition(" #")[0].strip() in texts["README.md"]
+    by_name = r"`(?:pip|pipx|uv tool) install '?punie\b"
+    assert {name for name, text in texts.items() if re.search(by_name, text)} <= {"release.md"}, "no index has it yet"
 
 
 @pytest.mark.requirement("S3-09")

@@ -21,6 +21,7 @@ POSIX_PLACES = (
     "adapters/local/",
     "mechanics/piped_process.py",
     "mechanics/files.py",
+    "mechanics/home.py",
     "mechanics/jsonrpc/stdio.py",
     "mechanics/process_group.py",
     "adapters/web/reading.py",

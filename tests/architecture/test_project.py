@@ -40,7 +40,7 @@ def test_the_named_packages_are_required() -> None:
 
 @pytest.mark.requirement("DC-06")
 def test_every_runtime_dependency_is_imported_somewhere() -> None:
-    modules = {"pydantic-ai-slim": "pydantic_ai"}
+    modules = {"markdown-it-py": "markdown_it", "pydantic-ai-slim": "pydantic_ai"}
     used = {found.module.split(".")[0] for path in source_files() for found in imports_of(tree_of(path))}
     assert {name for item in RUNTIME if modules.get(name := name_of(item), name.replace("-", "_")) not in used} == set()
 

@@ -37,6 +37,10 @@ def test_a_page_that_was_changed_by_hand_is_noticed(tmp_path: Path):
         ("commands.md", ["### `punie tools call`", "| `--mode MODE` |", "| `PROMPT` |"]),
         ("errors.md", ["| `outside_workspace` | A path resolves", "`rate_limit`", "| 124 | out of time |"]),
         ("events.md", ["## ToolCallAnnounced", "| `call_id` | `str` |"]),
+        (
+            "messages.md",
+            ["| The model MODEL needs a key, and VARIABLE is not set. |", "in the environment that", "`settings` |"],
+        ),
         ("public.md", ["## punie.domain", "### ToolProvider", "### plan_tools"]),
     ],
 )

@@ -34,6 +34,7 @@ class Victim:
     environment: Mapping[str, str]
     cwd: Path
     serves: bool = True
+    limit_s: float = ANSWER_LIMIT_S
     seen: list[Json] = field(factory=list, init=False)
     over: bool = field(default=False, init=False)
     _answers: dict[int, Json] = field(factory=dict, init=False)
@@ -64,11 +65,10 @@ class Victim:
     def call(self, method: str, params: Json) -> Any:
         """Send a request and give its result. Raises `AgentFault` where that is an error, or never comes."""
         number = self.begin(method, params)
-        self.pump(lambda: number in self._answers, ANSWER_LIMIT_S)
+        self.pump(lambda: number in self._answers, self.limit_s)
         answer = self.answer(number)
         if answer is None or "error" in answer:
-            said = self._errors.read_text("utf-8", "replace")[-2000:]
-            raise AgentFault(f"{method} was answered with {answer}\n{said}")
+            raise AgentFault(f"{method} was answered with {answer}\n{self.said()[-2000:]}")
         return answer["result"]
 
     def answer(self, number: int) -> Json | None:
@@ -94,11 +94,21 @@ class Victim:
         """Let it end in good order. Raises `AgentFault` where it does not."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        while not self.over and self._take(ANSWER_LIMIT_S):
+        while not self.over and self._take(self.limit_s):
             pass
         self._close()
         if self._process.returncode != 0:
             raise AgentFault(f"exit code {self._process.returncode}")
+
+    def said(self) -> str:
+        """What it has written to standard error so far."""
+        return self._errors.read_text("utf-8", "replace")
+
+    def end(self) -> None:
+        """Kill it where it still runs."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._close()
 
     def updates(self, after: int = 0) -> list[Json]:
         """The session updates among what was seen from that place on."""

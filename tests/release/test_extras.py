@@ -14,6 +14,7 @@ from punie.adapters.pydantic_ai.failures import PROVIDERS, set_up_error
 from punie.adapters.pydantic_ai.library import build_model
 from punie.domain.errors import EngineError
 from punie.domain.model.provider import ModelSettings
+from punie.mechanics.installation import install_line
 from tests.architecture.source_tree import ROOT
 from tools import lock
 from tools.release import licences
@@ -41,8 +42,9 @@ def installed(module: str) -> bool:
 
 
 def test_each_provider_s_extra_is_pydantic_ai_s_own_in_the_range_of_the_default_installation() -> None:
-    (default,) = [need for need in PROJECT["dependencies"] if need.startswith(lock.FORWARDED)]
-    span = default.partition("]")[2]
+    library = lock.FORWARDED.removesuffix("[")
+    (default,) = [need for need in PROJECT["dependencies"] if need.startswith(library)]
+    span = default.removeprefix(library)
     forwarded = {name: needs for name, needs in EXTRAS.items() if needs[0].startswith(lock.FORWARDED)}
     assert forwarded == {name: [f"{lock.FORWARDED}{name}]{span}"] for name in SDKS}
     assert forwarded.keys() == PROVIDERS
@@ -74,7 +76,7 @@ def test_a_release_is_built_with_the_backend_that_the_tests_use() -> None:
 def test_the_error_for_a_provider_whose_package_is_missing_names_our_extra(name: str) -> None:
     if installed(SDKS[name][1]):
         pytest.skip("the provider's package is installed here")
-    with pytest.raises(EngineError, match=re.escape(f"pip install 'punie[{name}]'")) as caught:
+    with pytest.raises(EngineError, match=re.escape(install_line(name))) as caught:
         build_model(f"{name}:some-model", ModelSettings())
     assert caught.value.kind == "configuration"
 

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 Entry: TypeAlias = "tuple[str, int, bytes] | None"
 """Kind, mode (0 for links and folders) and content of a path; None where there is nothing."""
@@ -18,14 +19,16 @@ Entry: TypeAlias = "tuple[str, int, bytes] | None"
 Tree: TypeAlias = Mapping[str, Entry]
 IGNORED = ("build", ".git")
 FOLDER: Entry = ("folder", 0, b"")
+DRAFT = re.compile(r"\.punie-[0-9a-f]+\.tmp")
+"""Punie's own drafts: a killed edit leaves one until the session is opened again."""
 
 
 def tree_of(top: Path) -> Tree:
-    """Every file, link and folder below, but for what git ignores or keeps itself."""
+    """Every file, link and folder below, but for what git ignores or keeps itself, and Punie's drafts."""
     found: dict[str, Entry] = {}
     for folder, names, files in os.walk(top):
         names[:] = [name for name in names if name not in IGNORED]
-        for name in (*names, *files):
+        for name in (*names, *(name for name in files if DRAFT.fullmatch(name) is None)):
             path = os.path.join(folder, name)
             known, key = os.lstat(path), os.path.relpath(path, top)
             if stat.S_ISLNK(known.st_mode):
@@ -57,13 +60,15 @@ class Expected:
     unsure: set[str]
 
 
-def expected(steps: Sequence[Step], turn: int) -> Expected:
-    """The state after everything since before that turn was taken back."""
+def expected(steps: Sequence[Step], turn: int, doubted: Collection[str] = ()) -> Expected:
+    """The state after everything since before that turn was taken back; `doubted` are as `in_doubt`, and taken so."""
     now = steps[-1].after
+    blurred = _blurred(steps)
     paths = {path for step in steps for tree in (step.before, step.after) for path in tree}
     found = Expected({}, set(), set())
     for path in sorted(paths):
-        made = [step for step in steps if step.before.get(path) != step.after.get(path)]
+        seen = blurred if path in doubted else steps
+        made = [step for step in seen if step.before.get(path) != step.after.get(path)]
         first = next((i for i, step in enumerate(made) if step.by == "session" and step.turn >= turn), None)
         found.tree[path] = now.get(path)
         if first is None:
@@ -78,6 +83,28 @@ def expected(steps: Sequence[Step], turn: int) -> Expected:
             found.unsure.add(path)
     while _settled(found, now):
         pass
+    return found
+
+
+def in_doubt(steps: Sequence[Step]) -> set[str]:
+    """The paths that a person changed between a kill and the session's next step.
+
+    For all that the session can know, the command that was killed changed them.
+    """
+    pairs = zip(steps, _blurred(steps), strict=True)
+    return {
+        path
+        for step, blurred in pairs if step.by != blurred.by
+        for path in step.before.keys() | step.after.keys() if step.before.get(path) != step.after.get(path)
+    }  # fmt: skip
+
+
+def _blurred(steps: Sequence[Step]) -> list[Step]:
+    """The steps, those of a person between a kill and the session's next step as the killed session's."""
+    found: list[Step] = []
+    for step in steps:
+        killed = step.killed or (step.by == "person" and bool(found) and found[-1].killed)
+        found.append(evolve(step, by="session", killed=True) if killed else step)
     return found
 
 
@@ -98,7 +125,13 @@ def _settled(found: Expected, now: Tree) -> bool:
     return False
 
 
+def differing(one: Tree, other: Tree) -> list[str]:
+    """The paths that differ."""
+    return sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
 def difference(one: Tree, other: Tree) -> str:
     """The paths that differ, in words; empty where none do."""
-    names = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-    return "; ".join(f"{name}: {one.get(name)!r} is not {other.get(name)!r}"[:300] for name in names[:4])
+    return "; ".join(
+        f"{name}: {one.get(name)!r} is not {other.get(name)!r}"[:300] for name in differing(one, other)[:4]
+    )

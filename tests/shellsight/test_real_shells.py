@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from tests.nightly import many
 from tests.shellsight.made_lines import LINES
 from tests.shellsight.real_shells import NOT_EVERYWHERE, SHELLS, Expected, NotTellable, logged
 
 PARSER = TreeSitterBashParser()
 UNHURRIED = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
-BATCHES = 12
+BATCHES = many(3, 30)
 LINES_A_BATCH = 250
 
 
