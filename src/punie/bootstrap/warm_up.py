@@ -59,7 +59,6 @@ class WarmUp:
         return job.result
 
     def _work(self) -> None:
-        usual = gc.get_threshold()
         gc.set_threshold(50_000, 50)  # the collector would look through all that is being loaded, again and again
         for job in self._jobs.values():
             try:
@@ -74,8 +73,7 @@ class WarmUp:
             for token, ready in waiters:
                 with suppress(RuntimeError):  # the event loop has ended, and nothing waits any more
                     from_thread.run_sync(ready.set, token=token)
-        gc.freeze()  # it stays for as long as the process
-        gc.set_threshold(*usual)
+        gc.set_threshold(5_000, 20, 20)  # nor again in the first prompt; frozen, the sessions that are open would stay
 
 
 def load_servers() -> None:
