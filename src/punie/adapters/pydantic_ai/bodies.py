@@ -4,27 +4,30 @@ The client walks every argument of a request along its type before it is encoded
 to change what its type says is to be changed, which for a conversation is nothing. That walk takes most of the time of
 a request in a long session. Fields of `extra_body` are merged into the body after it, in the place of the argument of
 that name, so that the same bytes are sent. And the library words each message anew for each request of Chat
-Completions; here it does so once.
+Completions; here it does so once for those before the running prompt, and goes on from what it made.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import wraps
-from operator import is_
-from typing import Any, Generic, TypeVar
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
-from attrs import define
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
-from pydantic_ai.models import Model
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ThinkingPart, UserPromptPart
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings as RequestSettings
 
-from punie.adapters.pydantic_ai.earlier import Memo
+from punie.adapters.pydantic_ai.earlier import Growing, is_plain, is_prompt, thoughtful
 
-V = TypeVar("V")
+Item: TypeAlias = dict[str, Any]
 
 _LONG = ("messages", "input", "tools")
-_REQUEST, _RESPONSE = "_map_user_message", "_map_model_response"
-"""The library's hooks for models that word messages in another way."""
+_MESSAGES, _ANSWER = "_map_messages", "_map_model_response"
+"""The library's words for the wording of a request, and its hook for models that word an answer in another way."""
+
+_PROMPT: Final = ModelRequest(parts=[UserPromptPart("")])
 
 
 def with_whole_bodies(model: Model) -> Model:
@@ -60,67 +63,96 @@ def _whole(create: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
     return created
 
 
+class Stretch(ModelResponse):
+    """Messages that follow each other, as one answer; lives as long as the first message of their history.
+
+    `items` are their wording. The library words it as `stands_in`, which has the fields of theirs. It `thinks` where
+    one of them does, or one before them.
+    """
+
+    def __init__(self, items: Sequence[Item] = (), *, thinks: bool = False) -> None:
+        super().__init__(parts=[ThinkingPart("")] if thinks else [])
+        self.items = items
+        fields = (key for item in items if item["role"] == "assistant" for key in item)
+        self.stands_in: Item = {**dict.fromkeys(fields, ""), "role": "assistant"}
+
+
 def wording_once(model: Model) -> Model:
-    """The same model, which words each message for Chat Completions once, as long as its parts are the same."""
+    """The same model, which words messages for Chat Completions once, as long as those up to them are the same.
+
+    One that looks through all wordings again, as OpenRouter's, is left alone, and so is one to which the instructions
+    are words of the person.
+    """
     from pydantic_ai.models.openai import OpenAIChatModel
 
-    if isinstance(model, OpenAIChatModel):
-        word_request: Callable[[ModelRequest], AsyncIterator[Any]] = getattr(model, _REQUEST)
-        word_response: Callable[[ModelResponse], Any] = getattr(model, _RESPONSE)
-        requests, responses = Worded[list[dict[str, Any]]](), Worded[dict[str, Any] | None]()
+    if (
+        isinstance(model, OpenAIChatModel)
+        and getattr(type(model), _MESSAGES) is getattr(OpenAIChatModel, _MESSAGES)
+        and model.profile.get("openai_system_prompt_role") != "user"
+    ):
+        word_answer: Callable[[ModelResponse], Item | None] = getattr(model, _ANSWER)
+        wording = Wording(getattr(model, _MESSAGES))
 
-        async def anew(message: ModelRequest) -> AsyncIterator[dict[str, Any]]:
-            for item in requests.keep(message, [item async for item in word_request(message)]):
-                yield dict(item)
+        def answer_worded(message: ModelResponse) -> Item | None:
+            return message.stands_in if isinstance(message, Stretch) else word_answer(message)
 
-        def request_worded(message: ModelRequest) -> AsyncIterator[dict[str, Any]]:
-            items = requests.of(message)
-            return anew(message) if items is None else _Again(items)
-
-        def response_worded(message: ModelResponse) -> dict[str, Any] | None:
-            worded = responses.of(message) or responses.keep(message, word_response(message))
-            return worded and dict(worded)
-
-        setattr(model, _REQUEST, request_worded)
-        setattr(model, _RESPONSE, response_worded)
+        setattr(model, _ANSWER, answer_worded)
+        setattr(model, _MESSAGES, wording.worded)
     return model
 
 
-class _Again(AsyncIterator[dict[str, Any]]):
-    """Copies of items, for the library may still add to one; event loops register a generator, which takes longer."""
+class Wording:
+    """The wordings that a model made; lives as long as it. `word` is the model's own way.
 
-    def __init__(self, items: Iterable[dict[str, Any]]) -> None:
-        self._items = iter(items)
+    They are kept up to the last prompt, since the library may word what follows that otherwise later, and of texts
+    alone: pictures would be held twice.
+    """
 
-    async def __anext__(self) -> dict[str, Any]:
-        for item in self._items:
-            return dict(item)
-        raise StopAsyncIteration
+    def __init__(self, word: Callable[..., Awaitable[list[Item]]]) -> None:
+        self._word = word
+        self._known = Growing[ModelMessage]()
+
+    async def worded(
+        self,
+        messages: Sequence[ModelMessage],
+        model_request_parameters: ModelRequestParameters,
+        *,
+        model_settings: RequestSettings | None = None,
+    ) -> list[Item]:
+        """The wording of the messages; the names are the library's."""
+        known = self._known.of(messages, like=(model_settings, model_request_parameters.thinking))
+        running = max((n for n in range(known.count, len(messages)) if is_prompt(messages[n])), default=known.count)
+        if running > known.count:
+            bare = replace(model_request_parameters, instruction_parts=[])
+            known.values = await self._longer(known.values, messages[known.count : running], bare, model_settings)
+            known.grow(messages[:running], running)
+        said = [*known.values, *messages[known.count :]]
+        items = await self._word(said, model_request_parameters, model_settings=model_settings)
+        whole = {id(one.stands_in): one.items for one in said if isinstance(one, Stretch)}
+        # Copies, for the library may still add to one.
+        return [dict(own) for item in items for own in whole.get(id(item), (item,))]
+
+    async def _longer(
+        self,
+        known: Sequence[ModelMessage],
+        added: Sequence[ModelMessage],
+        parameters: ModelRequestParameters,
+        settings: RequestSettings | None,
+    ) -> list[ModelMessage]:
+        """The messages that are known, with those that follow: texts join the last stretch, others stay as they are."""
+        longer = [*known]
+        for of_texts, some in groupby(added, _is_of_texts):
+            if not of_texts:
+                longer += some
+                continue
+            texts, before = [*some], Stretch(thinks=bool(thoughtful(longer)))
+            _, *items, _ = await self._word([before, *texts, _PROMPT], parameters, model_settings=settings)
+            last = longer[-1] if longer else before
+            if isinstance(last, Stretch):
+                items, longer = [*last.items, *items], longer[:-1]
+            longer.append(Stretch(items, thinks=bool(thoughtful([before, *texts]))))
+        return longer
 
 
-@define
-class _Wording(Generic[V]):
-    """The wording of a message, and the parts that it was made of; lives as long as the message."""
-
-    parts: Sequence[object] = ()
-    worded: V | None = None
-
-
-class Worded(Generic[V]):
-    """Wordings by message. One with more than text in it is not kept: pictures would be held twice."""
-
-    def __init__(self) -> None:
-        self._known = Memo[_Wording[V]](lambda _: _Wording())
-
-    def of(self, message: ModelMessage) -> V | None:
-        """The wording, where it was kept and the message has the same parts."""
-        known = self._known.of(message)
-        alike = len(known.parts) == len(message.parts) and all(map(is_, known.parts, message.parts))
-        return known.worded if alike else None
-
-    def keep(self, message: ModelMessage, worded: V) -> V:
-        """Keep a wording, and return it."""
-        if all(isinstance(getattr(part, "content", ""), str) for part in message.parts):
-            known = self._known.of(message)
-            known.parts, known.worded = tuple(message.parts), worded
-        return worded
+def _is_of_texts(message: ModelMessage) -> bool:
+    return all(is_plain(part) and isinstance(getattr(part, "content", ""), str) for part in message.parts)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from attrs import define
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
@@ -25,7 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from punie.adapters.pydantic_ai.earlier import Memo, same
+from punie.adapters.pydantic_ai.earlier import Growing
 from punie.domain.model.compaction import (
     CHARS_PER_TOKEN,
     OPENING,
@@ -58,31 +57,23 @@ def tokens_of(messages: Sequence[ModelMessage]) -> int:
 
 def pieces_of(messages: Sequence[ModelMessage]) -> list[Piece]:
     """A piece for each prompt, and for each answer with the results of its calls."""
-    made: list[Piece] = []
-    for start, end in pairwise(starts_of(messages)):
+    if not messages:
+        return []
+    known, made = _PIECES.of(messages), list[Piece]()
+    starts = [known.count + start for start in starts_of(messages[known.count :])]
+    for start, end in pairwise(starts):
         # Results belong to the answer before, also where the next prompt shares their message.
         beyond = end < len(messages) and isinstance(messages[end], ModelRequest)
-        group = messages[start : end + beyond]
-        if start == 0 or group[-1] is messages[-1]:
-            made.append(_piece_of(group, beyond=beyond, first=start == 0))
-            continue
-        known = _PIECES.of(group[0])
-        if known.piece is None or known.beyond != beyond or not same(group[1:], known.rest):
-            known.piece, known.rest, known.beyond = _piece_of(group, beyond=beyond), group[1:], beyond
-        made.append(known.piece)
-    return made
+        made.append(_piece_of(messages[start : end + beyond], beyond=beyond, first=start == 0))
+    pieces = [*known.values, *made]
+    if len(made) > _OPEN:
+        known.grow(messages[: starts[-_OPEN - 1] + 1], starts[-_OPEN - 1], made[:-_OPEN])
+    return pieces
 
 
-@define
-class _Known:
-    """The piece that begins with a message, as it was last made; lives as long as the message."""
-
-    piece: Piece | None = None
-    rest: Sequence[ModelMessage] = ()
-    beyond: bool = False
-
-
-_PIECES = Memo(lambda _: _Known())
+_PIECES = Growing[Piece]()
+_OPEN = 2
+"""The last pieces may get more results."""
 
 
 def _piece_of(group: Sequence[ModelMessage], *, beyond: bool, first: bool = False) -> Piece:

@@ -31,7 +31,7 @@ from pydantic_ai.settings import ModelSettings as RequestSettings
 from pydantic_ai.usage import RequestUsage, RunUsage
 
 from punie.adapters.pydantic_ai.bodies import wording_once
-from punie.adapters.pydantic_ai.earlier import Earlier, Memo, begins_with, same
+from punie.adapters.pydantic_ai.earlier import Earlier, Growing, begins_with, same
 from punie.adapters.pydantic_ai.history import unfinished
 from punie.adapters.pydantic_ai.provider_search import search_of, settled
 from punie.domain.session.events import TextDelta, ThoughtDelta
@@ -117,13 +117,13 @@ class StreamedModel(WrapperModel):
         self._requests += 1
         message_id = f"{self._turn_id}-{self._requests}"
         opened: StreamedResponse | None = None
-        messages = [*self._in_front, *messages]
-        sent = settled(messages, frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading))
-        model = as_it_thinks(self.wrapped, messages, self._told)
+        thoughts = [*(self.known.thoughts if self._in_front else ()), *messages]
+        deferred = frozenset(t.name for t in model_request_parameters.function_tools if t.defer_loading)
+        sent = [*self._in_front, *settled(messages, deferred)]
+        model = as_it_thinks(self.wrapped, thoughts, self._told)
         tools = {tool.name: _sent(tool) for tool in model_request_parameters.function_tools}
         instructions = "\n\n".join(part.content for part in model_request_parameters.instruction_parts or ())
-        digests = [*map(_DIGESTS.of, sent[:-1]), _digest(sent[-1])]  # the last one is still the library's to change
-        await self._upkeep.asks(instructions, tools, digests)
+        await self._upkeep.asks(instructions, tools, _digests(sent))
         try:
             async with model.request_stream(sent, model_settings, model_request_parameters, None) as opened:
                 async for event in opened:
@@ -174,7 +174,14 @@ def _digest(message: ModelMessage) -> bytes:
     return blake2b(_sent(message.parts), digest_size=8).digest()
 
 
-_DIGESTS = Memo(_digest)
+def _digests(messages: Sequence[ModelMessage]) -> list[bytes]:
+    known = _DIGESTS.of(messages)
+    *before, last = map(_digest, messages[known.count :])
+    known.grow(messages[:-1], len(messages) - 1, before)  # the last one is still the library's to change
+    return [*known.values, last]
+
+
+_DIGESTS = Growing[bytes]()
 _AS_JSON = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
 
 

@@ -128,10 +128,11 @@ class _Parties:
 
 def _in_history(before: RequestBegun, sent: RequestBegun, by: str) -> Iterator[PrefixBreak]:
     """The first message that differs; the last one of the request before may, since a cache ends before it."""
-    for number, (old, new) in enumerate(zip_longest(before.history[:-1], sent.history), start=1):
-        if old is not None and old != new:
-            yield PrefixBreak("message", by, number)
-            return
+    old = before.history[:-1]
+    new = sent.history[: len(old)]
+    if old != new:
+        number = next(n for n, pair in enumerate(zip_longest(old, new), start=1) if pair[0] != pair[1])
+        yield PrefixBreak("message", by, number)
 
 
 def _beside(before: RequestBegun, now: RequestBegun, parties: _Parties) -> Iterator[PrefixBreak]:

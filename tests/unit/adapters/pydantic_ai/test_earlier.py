@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gc
 import itertools
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from json import dumps
+from typing import Any, cast
 
 import pytest
 from openai import AsyncOpenAI
 from pydantic_ai.messages import (
     BinaryContent,
     CompactionPart,
+    FilePart,
+    InstructionPart,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -23,13 +27,15 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.models import Model
+from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openrouter import OpenRouterModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openrouter import OpenRouterProvider
 
 from punie.adapters.library.upkeep import HistoryUpkeep
-from punie.adapters.pydantic_ai.bodies import Worded, wording_once
+from punie.adapters.pydantic_ai.bodies import wording_once
 from punie.adapters.pydantic_ai.earlier import Earlier, History, Memo, earlier_of
 from punie.adapters.pydantic_ai.history import _JSON, LONG_BYTES, dump
 from punie.adapters.pydantic_ai.streaming import StreamedModel, as_it_thinks
@@ -146,25 +152,80 @@ def test_a_run_holds_what_goes_on_from_the_messages_before_it() -> None:
     assert not model.earlier
 
 
+PIXEL = BinaryContent(b"\x89PNG", media_type="image/png")
+THOUGHT = ThinkingPart("Hm.", id="reasoning", provider_name="openai")
+FIELD = {"openai_chat_send_back_thinking_parts": "field", "openai_chat_thinking_field": "reasoning"}
+TAGS = {"openai_chat_send_back_thinking_parts": "tags"}
+
+
+def chat_model(**profile: Any) -> Any:
+    client, make = AsyncOpenAI(api_key="k", base_url="http://127.0.0.1:9/v1"), cast("Any", OpenAIChatModel)
+    return make("m", provider=OpenAIProvider(openai_client=client), profile=profile)
+
+
+def with_all_kinds_of_messages() -> Messages:
+    thinks = ModelResponse(parts=[THOUGHT, ToolCallPart("look", {}, "t")])
+    seen = ModelRequest(parts=[ToolReturnPart("look", "seen", "t"), UserPromptPart(["see", PIXEL])])
+    drawn = ModelResponse(parts=[FilePart(PIXEL), THOUGHT, ToolCallPart("look", {}, "d")])
+    result = ModelRequest(parts=[ToolReturnPart("look", "seen", "d")])
+    pictures = [asked("b"), thinks, seen, said("c"), *a_turn("d"), asked("e"), drawn, result]
+    return [*a_turn("a"), *pictures, *a_turn("f"), asked("g"), ModelResponse(parts=[]), asked("h"), *a_turn("i")]
+
+
 @pytest.mark.anyio
-async def test_a_message_is_worded_once_unless_its_parts_change() -> None:
-    client = AsyncOpenAI(api_key="k", base_url="http://127.0.0.1:9/v1")
-    plain, model = (OpenAIChatModel("m", provider=OpenAIProvider(openai_client=client)) for _ in range(2))
-    wording: Any = wording_once(model)
-    pixel = BinaryContent(b"\x89PNG", media_type="image/png")
-    request, answer = asked("a"), said("b")
-    silent, seen = ModelResponse(parts=[]), ModelRequest(parts=[UserPromptPart(["see", pixel])])
-    own: Any = plain
-    for _ in range(2):
-        for message in (request, seen):
-            worded = [item async for item in wording._map_user_message(message)]
-            assert worded == [item async for item in own._map_user_message(message)]
-            worded[0]["content"] = "changed"
-        for one in (answer, silent):
-            assert wording._map_model_response(one) == own._map_model_response(one)
-    request.parts = [*request.parts, UserPromptPart("c")]
-    assert [item["content"] async for item in wording._map_user_message(request)] == ["a", "c"]
-    assert wording_once(TestModel()) is not wording
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {},
+        {"openai_chat_thinking_field": "reasoning"},
+        TAGS,
+        {**TAGS, "mimics_assistant_message_formatting": True},
+        FIELD,
+        {**FIELD, "openai_chat_thinking_requires_field_on_tool_calls": True},
+        {"openai_system_prompt_role": "user"},
+        {"openai_chat_supports_multiple_system_messages": False},
+    ],
+)
+async def test_each_request_of_a_conversation_is_worded_as_the_library_words_it(profile: dict[str, Any]) -> None:
+    own, model = chat_model(**profile), chat_model(**profile)
+    wording_once(model)
+    history, instructions = with_all_kinds_of_messages(), [InstructionPart("Be brief."), InstructionPart("Go.")]
+    for thinking in (None, True):
+        parameters = ModelRequestParameters(instruction_parts=instructions, thinking=thinking)
+        for count in (*range(1, len(history) + 1), 5):
+            wanted = await own._map_messages(history[:count], parameters)
+            for _ in range(2):
+                worded = await model._map_messages(history[:count], parameters)
+                assert dumps(worded) == dumps(wanted), "the fields have their order too"
+                worded[-1]["content"] = "changed"
+
+
+@pytest.mark.anyio
+async def test_a_message_before_the_prompt_is_worded_once_unless_its_parts_change() -> None:
+    model, worded = chat_model(), list[object]()
+    word = model._map_model_response
+    model._map_model_response = lambda message: worded.append(message) or word(message)
+    wording_once(model)
+    history, parameters = [*a_turn("a"), *a_turn("b")], ModelRequestParameters()
+    await model._map_messages(history[:5], parameters)
+    assert worded == history[1:5:2]
+    await model._map_messages(history, parameters)
+    assert worded[2:] == history[5::2]
+    answer = cast("ModelResponse", history[3])
+    answer.parts = [*answer.parts, TextPart("more")]
+    items = await model._map_messages(history[:5], parameters)
+    assert worded[4:] == history[1:5:2]
+    assert items[3]["content"] == "a!\n\nmore"
+    first = weakref.ref(history[0])
+    del history, answer, worded[:], items
+    gc.collect()
+    assert first() is None
+
+
+def test_a_model_that_looks_through_its_wordings_again_is_left_alone() -> None:
+    for model in (OpenRouterModel("openai/m", provider=OpenRouterProvider(api_key="k")), TestModel()):
+        before = set(vars(model))
+        assert set(vars(wording_once(model))) == before
 
 
 def test_a_model_is_told_once_in_which_field_its_server_thinks() -> None:
@@ -177,13 +238,6 @@ def test_a_model_is_told_once_in_which_field_its_server_thinks() -> None:
     assert told.profile.get("openai_chat_thinking_field") == "reasoning_content"
     assert as_it_thinks(model, history, made) is told
     assert as_it_thinks(model, history[:1], made) is model
-
-
-def test_a_wording_with_pictures_is_not_kept() -> None:
-    worded = Worded[str]()
-    seen = ModelRequest(parts=[UserPromptPart(["see"])])
-    assert worded.keep(seen, "w") == "w"
-    assert worded.of(seen) is None
 
 
 def test_a_snapshot_is_the_librarys_json_and_no_long_message_is_held_twice() -> None:
