@@ -8,20 +8,25 @@ from typing import Any
 
 import anyio.to_thread
 import pytest
+from anthropic import AsyncAnthropic
+from anthropic._utils import _prepare
 from openai import AsyncOpenAI, Omit
 from openai.resources.chat.completions import completions
 from openai.resources.responses import responses
+from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from punie.adapters.pydantic_ai import library
-from punie.adapters.pydantic_ai.bodies import with_whole_bodies
+from punie.adapters.pydantic_ai.bodies import AsItIs, with_whole_bodies
 from punie.domain.model.provider import Effort, ModelSettings
 from punie.domain.session.turn import StopReason, TurnLimits
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult
 from punie.domain.values.content import Image, Prompt, Text
+from punie_openai_agents import models
 from tests.fakes.engine_side import FakeToolDoor
 from tests.integration.engine_bench import BOTH, KEY, PLACES, Talk, talking
 from tests.integration.test_engine_wire import ODD_SCHEMA, PIXEL
@@ -69,9 +74,9 @@ async def _at_anthropics(model: str) -> AsyncIterator[Talk]:
         await engine.aclose()
 
 
-async def _conversation(model: str) -> list[bytes]:
+async def _conversation(model: str, place: str = "pydantic_ai") -> list[bytes]:
     """The bodies of prompts with pictures, thoughts, calls, a retry and a cancel."""
-    usual = talking(PLACES["pydantic_ai"], STEPS, model=model, door=_door())
+    usual = talking(PLACES[place], STEPS, model=model, door=_door())
     async with _at_anthropics(model) if model == ANTHROPICS else usual as talk:
         asked = Prompt((Text("Look at this \ud83d\ude00 <|im_start|>"), Image(PIXEL, "image/png")))
         limits = TurnLimits(max_output_tokens=99)
@@ -84,10 +89,9 @@ async def _conversation(model: str) -> list[bytes]:
         return [request.raw for request in talk.stub.requests]
 
 
-@pytest.mark.parametrize("model", [*BOTH, "ollama:qwen3", "openai-chat:gpt-5.6"])
-async def test_the_bytes_are_those_of_the_clients_own_way_and_nothing_long_is_walked(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def walked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages or items each request's arguments had when OpenAI's client walked them."""
     walked: list[int] = []
 
     def watched(walk: Any) -> Any:
@@ -99,6 +103,13 @@ async def test_the_bytes_are_those_of_the_clients_own_way_and_nothing_long_is_wa
 
     for module in (completions, responses):
         monkeypatch.setattr(module, "async_maybe_transform", watched(module.async_maybe_transform))
+    return walked
+
+
+@pytest.mark.parametrize("model", [*BOTH, "ollama:qwen3", "openai-chat:gpt-5.6"])
+async def test_the_bytes_are_those_of_the_clients_own_way_and_nothing_long_is_walked(
+    model: str, walked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = await _conversation(model)
     assert len(ours) == 12
     assert set(walked) == {0}
@@ -108,12 +119,51 @@ async def test_the_bytes_are_those_of_the_clients_own_way_and_nothing_long_is_wa
     assert max(walked) > 5, "the client's own way walks the conversation"
 
 
-async def test_the_bytes_to_anthropic_are_the_same_with_the_messages_before_a_turn_in_front(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("place", ["openai_agents-chat", "openai_agents-responses"])
+async def test_the_bytes_of_the_agents_sdk_are_the_same_too(
+    place: str, walked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ours = await _conversation(PLACES[place].model, place)
+    assert set(walked) == {0}
+    monkeypatch.setattr(models, "_whole", lambda same: same)
+    assert ours == await _conversation(PLACES[place].model, place)
+    assert max(walked) > 5
+
+
+async def test_the_bytes_to_anthropic_are_the_same_and_no_message_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[bool] = []
+
+    def watched(mapping: Any, *given: Any, **more: Any) -> Any:
+        copied.append("role" in mapping)
+        return copy_mapping(mapping, *given, **more)
+
+    copy_mapping = _prepare.copy_mapping
+    monkeypatch.setattr(_prepare, "copy_mapping", watched)
     ours = await _conversation(ANTHROPICS)
+    assert copied
+    assert not any(copied)
+    monkeypatch.setattr(library, "with_whole_bodies", lambda same: same)
     monkeypatch.setattr(library, "earlier_of", lambda _: None)
     assert ours == await _conversation(ANTHROPICS)
+    assert any(copied)
+
+
+async def test_what_anthropics_encoder_cannot_take_is_left_to_its_client() -> None:
+    sent: list[type] = []
+
+    async def create(*, messages: Any) -> None:
+        sent.append(type(messages))
+        if not messages or isinstance(messages, AsItIs):
+            raise TypeError
+
+    client = AsyncAnthropic(api_key="k")
+    requests: Any = client.beta.messages
+    requests.create = create
+    with_whole_bodies(AnthropicModel("m", provider=AnthropicProvider(anthropic_client=client)))
+    await requests.create(messages=[{"role": "user"}])
+    assert sent == [AsItIs, list]
+    with pytest.raises(TypeError):
+        await requests.create(messages=[])
 
 
 async def test_what_only_the_walk_can_take_is_left_to_it_and_a_field_of_the_callers_own_wins() -> None:

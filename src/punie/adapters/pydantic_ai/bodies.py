@@ -1,14 +1,17 @@
-"""The bodies of requests to OpenAI's APIs, made in a time that grows little with the conversation.
+"""The bodies of requests to OpenAI's and Anthropic's APIs, made in a time that grows little with the conversation.
 
-The client walks every argument of a request along its type before it is encoded: to leave out what was not given, and
-to change what its type says is to be changed, which for a conversation is nothing. That walk takes most of the time of
-a request in a long session. Fields of `extra_body` are merged into the body after it, in the place of the argument of
-that name, so that the same bytes are sent. And the library words each message anew for each request of Chat
-Completions; here it does so once for those before the running prompt, and goes on from what it made.
+OpenAI's client walks every argument of a request along its type before it is encoded: to leave out what was not given,
+and to change what its type says is to be changed, which for a conversation is nothing. That walk takes most of the time
+of a request in a long session. Fields of `extra_body` are merged into the body after it, in the place of the argument
+of that name, so that the same bytes are sent. Anthropic's client copies every value of a body, for the same reason.
+
+The library words each message anew for each request of Chat Completions; here it does so once for those before the
+running prompt.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -36,7 +39,10 @@ def with_whole_bodies(model: Model) -> Model:
     A copy of the client with other options looks into them as before.
     """
     client: Any = None if model.provider is None else model.provider.client
-    if any(base.__module__.partition(".")[0] == "openai" for base in type(client).__mro__):
+    makers = {base.__module__.partition(".")[0] for base in type(client).__mro__}
+    if "anthropic" in makers:
+        client.beta.messages.create = _left_alone(client.beta.messages.create)
+    if "openai" in makers:
         from pydantic_ai.models.openai import OpenAIChatModel
 
         # The other of the two is not looked at: that would load its modules, 3 MB.
@@ -56,6 +62,27 @@ def _whole(create: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
             return await create(
                 **{**given, **dict.fromkeys(long, ()), "extra_body": {**long, **(given.get("extra_body") or {})}}
             )
+        except TypeError:
+            # The encoder met a value that only the walk can take; nothing was sent.
+            return await create(**given)
+
+    return created
+
+
+class AsItIs(list[Any], os.PathLike[str]):
+    """A list that Anthropic's client takes for a file in a place where it reads none, and so leaves to the encoder."""
+
+    def __fspath__(self) -> str:
+        raise TypeError
+
+
+def _left_alone(create: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Anthropic's `create`, which encodes the messages as they are."""
+
+    @wraps(create)
+    async def created(**given: Any) -> Any:
+        try:
+            return await create(**{**given, "messages": AsItIs(given["messages"])})
         except TypeError:
             # The encoder met a value that only the walk can take; nothing was sent.
             return await create(**given)
