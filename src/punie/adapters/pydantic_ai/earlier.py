@@ -166,7 +166,7 @@ class Growing(Generic[V]):
         self._known = Memo[Grown[V]](lambda _: Grown())
 
     def of(self, messages: Sequence[ModelMessage], like: object = None) -> Grown[V]:
-        """What is known of these messages, of which there is one at least."""
+        """The values that are known of these messages, of which there is one at least."""
         known = self._known.of(messages[0])
         # Lists are compared by the places of what they hold first, a hundred times as fast as in a loop of our own.
         if known.parts != [message.parts for message in messages[: len(known.parts)]] or known.like != like:
