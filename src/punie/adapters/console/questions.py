@@ -23,6 +23,7 @@ from punie.domain.permission.flow import (
 )
 from punie.domain.values.content import Diff
 from punie.domain.values.display import display_exact
+from punie.domain.values.paths import shown_path
 from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
 from punie.ports.permission import PermissionBroker
 
@@ -41,11 +42,13 @@ class HeadlessBroker(PermissionBroker):
 class ConsoleBroker(PermissionBroker):
     """Asks the person at the terminal, one question at a time; Enter, and the end of the input, reject.
 
-    `read_line` blocks and is called in a thread. A line that means nothing is asked again.
+    `read_line` blocks and is called in a thread. A line that means nothing is asked again. Paths below `cwd` are shown
+    relative.
     """
 
     read_line: Callable[[], str]
     out: TextIO = field(factory=lambda: sys.stderr)
+    cwd: str = ""
     _turn: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     def asks(self) -> bool:
@@ -54,7 +57,7 @@ class ConsoleBroker(PermissionBroker):
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         prompt, answers = understood(question)
-        whole = "\n".join(shown_question(question)) + "\n"
+        whole = "\n".join(shown_question(question, self.cwd)) + "\n"
         say = partial(print, end="", file=self.out, flush=True)
         async with self._turn:
             asked = asking(say, whole, f"  {prompt}", answers, answers[""], CHOICES_HINT)
@@ -72,7 +75,7 @@ def understood(question: PermissionQuestion) -> tuple[str, Mapping[str, Permissi
     return prompt, {**answers, "": Dismissed("the user did not allow it")}
 
 
-def shown_question(question: PermissionQuestion) -> Iterator[str]:
+def shown_question(question: PermissionQuestion, cwd: str) -> Iterator[str]:
     """The lines of a question for a terminal, safe for it: title, reasons and changes, without the options."""
     yield ""
     first, *more = display_exact(question.title).split("\n")
@@ -82,12 +85,12 @@ def shown_question(question: PermissionQuestion) -> Iterator[str]:
     for line in question_lines(question):
         yield f"  {line}"
     for diff in question.diffs:
-        yield from diff_lines(diff)
+        yield from diff_lines(diff, cwd)
 
 
-def diff_lines(diff: Diff, limit: int = SHOWN_DIFF_LINES) -> Iterator[str]:
+def diff_lines(diff: Diff, cwd: str, limit: int = SHOWN_DIFF_LINES) -> Iterator[str]:
     """At most `limit` indented lines of a unified diff, safe for a terminal, and a line that counts the rest."""
-    path = display_exact(diff.path)
+    path = display_exact(shown_path(diff.path, cwd))
     lines = list(
         difflib.unified_diff((diff.old_text or "").splitlines(), diff.new_text.splitlines(), path, path, lineterm="")
     )

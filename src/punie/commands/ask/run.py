@@ -148,7 +148,7 @@ class AskMode:
     def _peer(self, _session_id: str) -> Peer:
         """The terminal as the session's client; a reader of the output that leaves ends nothing."""
         person = person_is_here() and not self.as_json
-        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        broker = ConsoleBroker(sys.stdin.readline, cwd=str(self.cwd)) if person else HeadlessBroker()
         return Peer(ClientCapabilities(names_options=True, notices=True), broker, self._events(broker), person=person)
 
     def _events(self, broker: ConsoleBroker | HeadlessBroker) -> JsonLinesSink | TextSink:

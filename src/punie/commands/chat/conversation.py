@@ -35,7 +35,7 @@ AGAIN_S = 2.0
 """A second Ctrl-C within this time leaves."""
 
 OWN_WORDS = (
-    CommandInfo("open", "Show the output of a call, up to 2,000 lines; by default of the last", "number of the call"),
+    CommandInfo("open", "Show the whole output of a call, by default of the last", "number of the call"),
     CommandInfo("exit", "Leave"),
 )
 """The words that the terminal itself knows, beside the commands of the session."""
@@ -53,6 +53,7 @@ class Conversation:
     agent: PunieAgent
     tasks: TaskGroup
     log: logging.Logger
+    cwd: str
     history: Path | None
     unicode: bool
     session_id: str = field(default="", init=False)
@@ -77,11 +78,11 @@ class Conversation:
             self.submit, self.facts.line, bindings(acts), completer, history_in(self.history), self.unicode
         )
         self.paint = Paint(lambda: self.screen.columns, self.unicode)
-        self.sink = ChatSink(self.screen, self.paint, self.facts)
+        self.sink = ChatSink(self.screen, self.paint, self.facts, self.cwd)
 
     def peer(self) -> Peer:
         """The terminal as the session's client."""
-        broker = ScreenBroker(self.screen, self.paint, self.sink.asked.add)
+        broker = ScreenBroker(self.screen, self.paint, self.sink.asked.add, self.cwd)
         return Peer(ClientCapabilities(names_options=True, notices=True), broker, self.sink)
 
     def _enter(self) -> None:
@@ -188,6 +189,8 @@ class Conversation:
 
     def interrupt(self) -> None:
         """Ctrl-C: stop the turn, or clear the line, or say that a second one leaves; the second one leaves."""
+        if self.screen.away:
+            return
         now_s, before_s = time.monotonic(), self._pressed_s
         self._pressed_s = now_s
         if self._one.locked() and self._open_now.is_set():
@@ -198,7 +201,7 @@ class Conversation:
             self.agent.cancel(self.session_id)
         elif self.screen.buffer.text:
             self._pressed_s = before_s
-            self.screen.buffer.reset()
+            self.screen.clear()
         elif self._busy or now_s - before_s < AGAIN_S:
             self.leave(INTERRUPTED)
         else:

@@ -47,7 +47,7 @@ async def talk(chat: ChatSession) -> int:
 
 async def _talk(chat: ChatSession, agent: PunieAgent) -> int:
     person = person_is_here()
-    broker = ConsoleBroker(_line) if person else HeadlessBroker()
+    broker = ConsoleBroker(_line, cwd=str(chat.cwd)) if person else HeadlessBroker()
     asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
     sink = TextSink(sys.stdout, sys.stderr, RunTally(), asks)
     opened = await chat.opened(agent, Peer(ClientCapabilities(names_options=True), broker, sink, person=person))

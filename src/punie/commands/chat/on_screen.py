@@ -40,8 +40,8 @@ async def talk(chat: ChatSession) -> int:
 
 
 async def _talk(chat: ChatSession, agent: PunieAgent, tasks: TaskGroup) -> int:
-    file = chat.history_file
-    talk = Conversation(agent, tasks, chat.log, file, (sys.stdout.encoding or "").lower().startswith("utf"))
+    file, unicode = chat.history_file, (sys.stdout.encoding or "").lower().startswith("utf")
+    talk = Conversation(agent, tasks, chat.log, str(chat.cwd), file, unicode)
     hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
     await tasks.start(watch_signals, talk.signalled)
     if hang_up is not None:

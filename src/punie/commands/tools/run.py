@@ -67,7 +67,7 @@ class SessionMode:
     ) -> AbstractAsyncContextManager[SessionHere]:
         """A session whose questions a person answers, if there is one and the output is not for a program."""
         person = person_is_here() and not self.as_json
-        broker = ConsoleBroker(sys.stdin.readline) if person else HeadlessBroker()
+        broker = ConsoleBroker(sys.stdin.readline, cwd=str(self.cwd)) if person else HeadlessBroker()
         return open_session_here(str(self.cwd), model=model or DIRECT, broker=broker, environ=self.environ, flags=flags)
 
     def show(self, value: object, text: str) -> None:

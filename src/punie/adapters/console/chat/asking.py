@@ -18,12 +18,13 @@ from punie.ports.permission import PermissionBroker
 class ScreenBroker(PermissionBroker):
     """Asks the person at the screen, one question at a time; Enter rejects, and what means nothing is asked again.
 
-    `changes_shown` is told of a call whose changes the question showed.
+    `changes_shown` is told of a call whose changes the question showed. Paths below `cwd` are shown relative.
     """
 
     screen: Screen
     paint: Paint
     changes_shown: Callable[[str], None]
+    cwd: str = ""
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         prompt, answers = understood(question)
@@ -40,8 +41,8 @@ class ScreenBroker(PermissionBroker):
         return line
 
     def _painted(self, question: PermissionQuestion) -> str:
-        changes = [line for diff in question.diffs for line in diff_lines(diff)]
-        first, title, *more = list(shown_question(question))[: None if not changes else -len(changes)]
+        changes = [line for diff in question.diffs for line in diff_lines(diff, self.cwd)]
+        first, title, *more = list(shown_question(question, self.cwd))[: None if not changes else -len(changes)]
         parts = [f"{first}\n", self.paint.line(title, "bold yellow")]
         if more:
             parts.append(self.paint.lines([line.removeprefix("  ") for line in more], indent=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from punie.adapters.console.chat.painting import Paint
 from punie.adapters.console.questions import diff_lines
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceLink, ResultContent, Text
-from punie.domain.values.display import display_output
+from punie.domain.values.display import display_exact, display_output
 
 FOLDED_LINES = 5
 """Lines of a command's output, and of a failure, that are shown unasked."""
@@ -20,7 +21,9 @@ FOLDED_DIFF_LINES = 14
 KEPT_CARDS = 200
 """Ended calls whose output can be opened."""
 
-OPENED_LINES = 2_000
+PRINTED_LINES = 500
+"""A call that shows more than this is read in a pager, so that the conversation does not scroll away."""
+
 TITLE_CHARS = 300
 
 
@@ -32,20 +35,32 @@ class Card:
     kind: ToolKind
     started_s: float
     quiet: bool
+    cwd: str
     running: bool = False
     number: int = 0
     content: tuple[ResultContent, ...] = ()
     denied: str = ""
 
-    @property
-    def diffs(self) -> list[Diff]:
-        """The changes that the call shows."""
-        return [part for part in self.content if isinstance(part, Diff)]
+    def changes(self) -> list[str]:
+        """The changes that the call shows, as lines of differences, safe for a terminal."""
+        diffs = [part for part in self.content if isinstance(part, Diff)]
+        return [line for diff in diffs for line in diff_lines(diff, self.cwd, sys.maxsize)]
 
     def lines(self) -> list[str]:
         """The texts of the call, line by line, safe for a terminal."""
         texts = display_output("\n".join(filter(None, map(_text, self.content)))).rstrip("\n")
         return texts.split("\n") if texts else []
+
+    @property
+    def long(self) -> bool:
+        """Whether all of it is too much for the conversation."""
+        return len(self.changes()) + len(self.lines()) > PRINTED_LINES
+
+    def whole(self) -> str:
+        """All of it, as text without colours."""
+        return "".join(
+            f"{line}\n" for line in (f"[{self.number}] {display_exact(self.title)}", *self.changes(), *self.lines())
+        )
 
 
 @define(eq=False)
@@ -72,7 +87,7 @@ def folded(card: Card, paint: Paint, *, good: bool, shown: bool) -> Iterator[str
     if card.denied:
         yield paint.lines([f"denied: {card.denied}"], "red", indent=2)
         return
-    changes = [line for diff in card.diffs for line in diff_lines(diff)]
+    changes = card.changes()
     if changes and not shown:
         yield paint.changes(changes[:FOLDED_DIFF_LINES])
         yield from _more(card, paint, len(changes) - FOLDED_DIFF_LINES)
@@ -82,17 +97,11 @@ def folded(card: Card, paint: Paint, *, good: bool, shown: bool) -> Iterator[str
         yield paint.lines([line[:TITLE_CHARS] for line in lines[-FOLDED_LINES:]], "dim", indent=2)
 
 
-def opened(card: Card, paint: Paint) -> Iterator[str]:
-    """Everything that a call shows, up to 2,000 lines."""
-    yield paint.line(f"[{card.number}] {card.title}", "bold")
-    changes = [line for diff in card.diffs for line in diff_lines(diff, OPENED_LINES)]
-    if changes:
-        yield paint.changes(changes)
-    lines = card.lines()
-    if lines:
-        yield paint.lines(lines[:OPENED_LINES], indent=2)
-    if len(lines) > OPENED_LINES:
-        yield paint.line(f"  {len(lines) - OPENED_LINES:,} more lines", "dim")
+def opened(card: Card, paint: Paint) -> str:
+    """Everything that a call shows."""
+    changes, lines = card.changes(), card.lines()
+    shown = paint.line(f"[{card.number}] {card.title}", "bold")
+    return shown + (paint.changes(changes) if changes else "") + (paint.lines(lines, indent=2) if lines else "")
 
 
 def _more(card: Card, paint: Paint, lines: int) -> Iterator[str]:

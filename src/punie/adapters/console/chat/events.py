@@ -47,6 +47,10 @@ class Page(Protocol):
         """Print a text for good."""
         ...
 
+    def read(self, text: str) -> None:
+        """Let the person read a long text apart from the others."""
+        ...
+
     def show(self, live: str) -> None:
         """Show the end of an unfinished text; empty shows none."""
         ...
@@ -87,13 +91,14 @@ class Facts:
 class ChatSink(EventSink):
     """Shows a session's events on a page; lives as long as the session.
 
-    `commands` are those that a person may type, as they are now. `asked` names the calls whose changes were shown with
-    a question.
+    Paths below `cwd` are shown relative. `commands` are those that a person may type, as they are now. `asked` names
+    the calls whose changes were shown with a question.
     """
 
     page: Page
     paint: Paint
     facts: Facts
+    cwd: str = ""
     now_s: Callable[[], float] = time.monotonic
     commands: tuple[CommandInfo, ...] = ()
     asked: set[str] = field(factory=set[str], init=False)
@@ -127,12 +132,14 @@ class ChatSink(EventSink):
         self._put(text)
 
     def open(self, number: int | None = None) -> bool:
-        """Print the whole content of an ended call, by default the last one; False where there is none."""
+        """Show the whole content of an ended call, by default the last one; False where there is none."""
         card = self._ended.card(number)
         if card is None:
             return False
-        for text in opened(card, self.paint):
-            self.say(text)
+        if card.long:
+            self.page.read(card.whole())
+        else:
+            self.say(opened(card, self.paint))
         return True
 
     def busy(self) -> str:
@@ -204,9 +211,10 @@ class ChatSink(EventSink):
 
     def _block(self, shown: str) -> None:
         self.page.show("")
-        self._space()
-        self._put(shown)
-        self._after_text = True
+        if shown:
+            self._space()
+            self._put(shown)
+            self._after_text = True
 
     def _end_text(self) -> None:
         self._end_thought()
@@ -239,7 +247,7 @@ class ChatSink(EventSink):
         match event:
             case ToolCallAnnounced():
                 self._end_text()
-                self._cards[event.call_id] = Card(event.title, event.kind, self.now_s(), event.quiet)
+                self._cards[event.call_id] = Card(event.title, event.kind, self.now_s(), event.quiet, self.cwd)
             case PermissionSettled(call_id, _, verdict, reason):
                 if verdict is Verdict.DENY and call_id in self._cards:
                     self._cards[call_id].denied = reason

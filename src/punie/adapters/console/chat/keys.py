@@ -18,7 +18,7 @@ KEYS = (
     ("Alt-Enter, Ctrl-J, or a backslash before Enter", "begin another line"),
     ("Tab", "complete a command, a model, a mode or an @file"),
     ("Up, Down, Ctrl-R", "earlier prompts, also of earlier sessions"),
-    ("Ctrl-O", "show the output of the last call, up to 2,000 lines"),
+    ("Ctrl-O", "show the whole output of the last call"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave, on an empty line"),
 )

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from attrs import define, field
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.markdown import Heading, Markdown
+from rich.markdown import Heading, Markdown, Paragraph
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.syntax import Syntax
@@ -50,7 +50,15 @@ class _LeftHeading(Heading):
 
 
 class _Markdown(Markdown):
-    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading}
+    """Markdown whose tags are shown as they are written, as in `List<String>`: the library leaves them out."""
+
+    elements: ClassVar = {**Markdown.elements, "heading_open": _LeftHeading, "html_block": Paragraph}
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, hyperlinks=False, code_theme=CODE_COLOURS)
+        for token in self.parsed:
+            for part in token.children or ():
+                part.type = "text" if part.type == "html_inline" else part.type
 
 
 @define(eq=False)
@@ -83,10 +91,12 @@ class Paint:
         )  # fmt: skip
 
     def block(self, block: Block) -> str:
-        """A block of an answer."""
+        """A block of an answer, as it is written where Markdown shows nothing of it; empty where nothing is seen."""
         if block.code:
             return self.code(block.text, block.language)
-        return self._printed(_Safe(_Markdown(display_safe(block.text), hyperlinks=False, code_theme=CODE_COLOURS)))
+        safe = display_safe(block.text)
+        shown = self._printed(_Safe(_Markdown(safe)))
+        return shown if shown != "\n" else self.lines([safe]) if safe.strip() else ""
 
     def code(self, text: str, language: str = "") -> str:
         """Lines of code, indented, coloured where the language is known."""
@@ -127,7 +137,8 @@ class Paint:
     def _printed(self, what: RenderableType) -> str:
         with self._console.capture() as taken:
             self._console.print(what, width=max(NARROWEST, self.width()), soft_wrap=False)
-        text = _PADDING.sub(r"\1", taken.get()).strip("\n") + "\n"  # padded lines break where a window gets narrower
+        text = _PADDING.sub(r"\1", taken.get())  # padded lines break where a window gets narrower
+        text = _EMPTY_ENDS.sub("", text) + "\n"
         return text if self.unicode else _ascii(text)
 
 
@@ -140,6 +151,7 @@ def _colour(line: str) -> str:
 
 
 _PADDING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+_EMPTY_ENDS = re.compile(r"\A(?:(?:\x1b\[[0-9;]*m)*\n)+|(?:\n(?:\x1b\[[0-9;]*m)*)+\Z")
 _PLAIN = str.maketrans({
     "•": "*", "─": "-", "━": "-", "│": "|", "▌": "|", "┃": "|", "…": "...", "“": '"', "”": '"', "\u2019": "'",
     "\u2013": "-",

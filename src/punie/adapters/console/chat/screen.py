@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import anyio
+from anyio.abc import TaskGroup
 from attrs import define, field, frozen
-from prompt_toolkit.application import Application
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter
 from prompt_toolkit.document import Document
@@ -33,7 +36,7 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from punie.adapters.console.chat.terminal import terminal_output
+from punie.adapters.console.chat.terminal import in_pager, terminal_output
 
 STYLE = Style.from_dict({
     "prompt": "bold", "asks": "bold ansiyellow", "busy": "ansicyan", "status": "ansibrightblack",
@@ -68,7 +71,7 @@ class Screen:
     """The terminal of one conversation; lives as long as `run`.
 
     `submit` takes each line that is no answer to a question, and `status` is the text below the line, for so many
-    columns.
+    columns. `away` is True while a pager has the terminal.
     """
 
     submit: Callable[[str], None]
@@ -80,6 +83,7 @@ class Screen:
     input: Input | None = None
     output: Output = field(factory=terminal_output)
     buffer: Buffer = field(init=False)
+    away: bool = field(default=False, init=False)
     _live: str = field(default="", init=False)
     _busy: Callable[[], str] = field(default=str, init=False)
     _held: list[str] = field(factory=list[str], init=False)
@@ -87,6 +91,7 @@ class Screen:
     _answered: anyio.Event = field(factory=anyio.Event, init=False)
     _answer: str = field(default="", init=False)
     _one: anyio.Lock = field(factory=anyio.Lock, init=False)
+    _tasks: TaskGroup = field(init=False)
     _height: int = field(default=0, init=False)
     _frames: itertools.cycle[str] = field(init=False)
     _frame: str = field(default="", init=False)
@@ -117,13 +122,13 @@ class Screen:
     async def run(self) -> bool:
         """Show the screen until `close`, taking what is typed; False where the terminal is gone."""
         there = True
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._tick)
+        async with anyio.create_task_group() as self._tasks:
+            self._tasks.start_soon(self._tick)
             try:
                 await self._app.run_async(handle_sigint=False, set_exception_handler=False)
             except (EOFError, OSError):
                 there = False
-            tasks.cancel_scope.cancel()
+            self._tasks.cancel_scope.cancel()
         return there
 
     def close(self) -> None:
@@ -132,14 +137,31 @@ class Screen:
             self._app.exit()
 
     def print(self, text: str) -> None:
-        """Print a text above the line, which may have colours and ends with a newline; while a question is open, later.
+        """Print a text above the line, which may have colours and ends with a newline.
 
-        The text is written as it is.
+        The text is written as it is; behind a question, and behind a text that is being read, where there is one.
         """
-        if self.asks:
+        if self._one.locked():
             self._held.append(text)
         else:
             self._print(text)
+
+    def read(self, text: str) -> None:
+        """Let the person read a long text in a pager, which has the keys; where there is none, print it."""
+        self._tasks.start_soon(self._read, text)
+
+    async def _read(self, text: str) -> None:
+        async with self._one:
+            with set_app(self._app):
+                async with in_terminal():
+                    self.away = True
+                    try:
+                        shown = await in_pager(text)
+                    finally:
+                        self.away = False
+            if not shown:
+                self._print(text)
+            self._print_held()
 
     def show(self, live: str) -> None:
         """Show the end of this unfinished text above the line; empty shows none."""
@@ -176,9 +198,7 @@ class Screen:
             finally:
                 draft, self._draft = self._draft, None
                 self.buffer.reset(draft.document)
-                for text in self._held:
-                    self._print(text)
-                self._held.clear()
+                self._print_held()
 
     def say(self, text: str) -> None:
         """Print a part of the question."""
@@ -204,6 +224,11 @@ class Screen:
             self._answer = text
             self._answered.set()
 
+    def clear(self) -> None:
+        """Empty the line; a key that is read together with this one finds the earlier prompts, as `reset` would not."""
+        self.buffer.history_forward(sys.maxsize)
+        self.buffer.document = Document()
+
     # ------------------------------------------------------------ layout
 
     def _print(self, text: str) -> None:
@@ -212,6 +237,11 @@ class Screen:
         self.output.flush()
         self._height = 0
         self._app.invalidate()
+
+    def _print_held(self) -> None:
+        for text in self._held:
+            self._print(text)
+        self._held.clear()
 
     async def _tick(self) -> None:
         while True:

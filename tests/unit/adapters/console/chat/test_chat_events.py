@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from attrs import define, field
 
-from punie.adapters.console.chat.cards import OPENED_LINES
+from punie.adapters.console.chat.cards import PRINTED_LINES
 from punie.adapters.console.chat.events import ChatSink, Facts
 from punie.adapters.console.chat.painting import Paint
 from punie.domain.model.compaction import CompactionStatus
@@ -39,6 +39,7 @@ from punie.domain.values.content import Diff, EmbeddedResource, Image, ResourceL
 
 pytestmark = pytest.mark.anyio
 
+HERE = "/project"
 STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -50,6 +51,10 @@ class Paper:
     live: str = ""
     busy: Callable[[], str] = str
     refreshed: int = 0
+    read_apart: str = ""
+
+    def read(self, text: str) -> None:
+        self.read_apart = text
 
     def print(self, text: str) -> None:
         self.printed.append(text)
@@ -77,7 +82,7 @@ class There:
     sink: ChatSink = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.sink = ChatSink(self.paper, Paint(lambda: 78), Facts(), lambda: self.now_s)
+        self.sink = ChatSink(self.paper, Paint(lambda: 78), Facts(), HERE, lambda: self.now_s)
 
     async def tell(self, *events: SessionEvent) -> str:
         """What these events print."""
@@ -125,9 +130,12 @@ async def test_the_output_of_a_command_is_folded_and_can_be_opened() -> None:
     assert there.sink.open()
     assert "[1] Running it\n  line 1\n" in there.paper.text
     assert not there.sink.open(2)
-    assert await there.call(Text("\n".join("x" * (OPENED_LINES + 3))))
+    assert await there.call(Text("\n".join("x" * PRINTED_LINES)), Diff(f"{HERE}/a.py", "one\n", "two\n"))
+    printed = there.paper.text
     assert there.sink.open(2)
-    assert "  3 more lines\n" in there.paper.text
+    assert there.paper.text == printed
+    assert there.paper.read_apart.startswith("[2] Running it\n  --- a.py\n")
+    assert there.paper.read_apart.endswith("x\n" * PRINTED_LINES)
 
 
 async def test_other_calls_take_one_line_and_a_failure_says_why() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from attrs import define, field
 from prompt_toolkit.data_structures import Size
@@ -111,7 +114,7 @@ async def test_keys_stop_leave_open_complete_and_paste() -> None:
         assert len(there.done) == 3, "Enter took the completion, not the line"
         await there.typed("\x01\x04", lambda: there.screen.buffer.text == "help")
         await there.typed("\x05\x1b[200~ pasted\x1b[201~", lambda: there.screen.buffer.text == "help PASTED")
-        there.screen.buffer.reset()
+        there.screen.clear()
         await there.typed("see @", lambda: "@a.py" in there.seen)
         there.screen.complete_again()
         await there.typed("\x1b", lambda: "@a.py" not in there.seen)
@@ -124,6 +127,38 @@ async def test_earlier_prompts_are_searched() -> None:
         await there.typed("\x12fir", lambda: "I-search backward: fir" in there.seen)
         await there.typed("\r", lambda: there.screen.buffer.text == "first thing")
         assert len(there.done) == 2, "Enter took what was found"
+
+
+async def test_an_earlier_prompt_is_there_in_the_same_moment_that_the_line_is_cleared() -> None:
+    async with shown() as there:
+        await there.typed("first\r", lambda: there.done)
+        await there.typed("second", lambda: "> second" in there.seen)
+        await there.typed("\x1b[A", lambda: "> first" in there.seen)
+        there.screen.clear()
+        assert there.screen.buffer.text == ""
+        there.screen.buffer.history_backward()
+        assert there.screen.buffer.text == "first"
+
+
+async def test_a_long_text_is_read_in_the_pager_of_the_person_and_printed_without_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    read = tmp_path / "read"
+    os.mkfifo(read)
+    async with shown() as there:
+        monkeypatch.setenv("PAGER", f"dd status=none 'of={read}'")
+        there.screen.read("long\n" * 70_000)
+        await there.until(lambda: there.screen.away)
+        there.screen.print("printed behind it\n")
+        assert "behind" not in there.seen
+        assert await anyio.to_thread.run_sync(read.read_text) == "long\n" * 70_000
+        await there.until(lambda: "printed behind it" in there.seen)
+        assert not there.screen.away
+        for pager in ("/no/such/pager", "'"):
+            monkeypatch.setenv("PAGER", pager)
+            there.screen.read(f"shown without {pager}\n")
+            await there.until(lambda pager=pager: f"shown without {pager}" in there.seen)
+        await there.typed("still here", lambda: "> still here" in there.seen)
 
 
 async def test_printed_text_goes_above_the_line_and_what_is_done_below_it() -> None:

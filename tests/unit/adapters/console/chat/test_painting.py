@@ -76,3 +76,16 @@ def test_an_unknown_language_and_a_very_long_line_are_shown_all_the_same() -> No
     assert "some code" in plain(paint.code("some code\n", "no-such-language"))
     assert "\x1b[94" in paint.code("x = 1 ", "python")
     assert "\x1b[94" not in paint.code("x = 1 " * 400, "python")
+
+
+def test_tags_and_texts_that_markdown_hides_are_shown() -> None:
+    paint = Paint(lambda: 60)
+    assert plain(paint.block(Block("A List<String> of <b>them</b>"))) == "A List<String> of <b>them</b>\n"
+    for hidden in ("<!-- a note -->", "<details>\nall\n</details>", "[name]: https://example.invalid/x"):
+        assert plain(paint.block(Block(hidden))) == f"{hidden}\n"
+    assert paint.block(Block("\u200b")) == ""
+
+
+def test_no_empty_line_is_left_around_a_text() -> None:
+    table = plain(Paint(lambda: 60).block(Block("\n| a | b |\n|---|---|\n| 1 | 2 |\n")))
+    assert table.strip("\n") + "\n" == table
