@@ -7,15 +7,18 @@ from collections import deque
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from attrs import define, field
 
 from punie.adapters.acp.client import AcpElicitor
 from punie.adapters.acp.v2.activity import Activity
 from punie.adapters.acp.v2.client import DraftElicitor
+from punie.adapters.console.forms import TypedForms
 from punie.application.remote.seat import SeatedElicitor
 from punie.domain.session.elicitation import CANCELLED, DECLINED, ElicitationAction, ElicitationAnswer
 from punie.domain.values.json_value import freeze_object
 from punie.mechanics.jsonrpc.connection import Connection
+from punie.mechanics.questions import Asking, T, answer_later
 from punie.ports.people import Elicitor
 from tests.contract.acp_benches import SESSION, over_the_wire
 from tests.contract.peer_benches import Maker, simply
@@ -118,10 +121,54 @@ class DraftElicitorBench(AcpElicitorBench):
         self.elicitor = DraftElicitor(AcpElicitor(near, SESSION), Activity(lambda _update: None))
 
 
+class TypedFormsBench(ElicitorBench):
+    """A person who fills in the form of the suite, whose only required field is `city`."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+        self._typed: deque[str | None] = deque()
+        self._put = anyio.Event()
+        self._one = anyio.Lock()
+        self.elicitor: Elicitor = TypedForms(self.shown.append, self._hear)
+
+    def will_accept(self, content: dict[str, Any]) -> None:
+        for name in ("city", "days", "rain", "share", "tags"):
+            value = content.get(name, "")
+            words = {True: "y", False: "n"}.get(value) if isinstance(value, bool) else value
+            self._typed.append(f"{', '.join(words) if isinstance(words, list) else words}\n")
+
+    def will_decline(self) -> None:
+        self._typed.append("\n")
+
+    def will_cancel(self) -> None:
+        self._typed.append("")
+
+    def will_never_answer(self) -> anyio.Event:
+        self._typed.append(None)
+        return self._put
+
+    @property
+    def asked(self) -> int:
+        return sum("asks: Where to?" in text for text in self.shown)
+
+    async def _hear(self, question: Asking[T]) -> T:
+        async with self._one:
+            return await answer_later(question, self._line)
+
+    async def _line(self) -> str:
+        await anyio.lowlevel.checkpoint()
+        if (line := self._typed.popleft()) is None:
+            self._put.set()
+            await anyio.sleep_forever()
+        assert line is not None
+        return line
+
+
 ELICITORS: dict[type, Maker] = {
     FakeElicitor: simply(FakeElicitorBench),
     AcpElicitor: over_the_wire(AcpElicitorBench),
     DraftElicitor: over_the_wire(DraftElicitorBench),
+    TypedForms: simply(TypedFormsBench),
     SeatedElicitor: through_the_seat(FakeElicitorBench, "elicitor"),
 }
 """Every implementation of the port and how to put it on a bench."""

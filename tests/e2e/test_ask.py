@@ -177,3 +177,25 @@ def test_at_a_terminal_a_wait_is_shown_and_goes_away_and_a_dash_is_typed(
         assert terminal.end() == 0
         assert "Running sleep 3 2 s" not in terminal.screen.everything
         assert "I wait" in terminal.screen.lines
+
+
+def test_with_a_text_piped_in_the_person_is_asked_at_the_terminal(
+    tmp_path: Path, project: Path, environ: dict[str, str]
+) -> None:
+    turn = [
+        call("write_file", path="src/asked.txt", content="x\n"),
+        call("ask_user", question="Which one?", choices=["left", "right"]),
+        RESULT,
+    ]
+    asks = agent_command("ask", "--model", scripts.write(tmp_path / "asks.json", turn), "go on")
+    with Terminal(["sh", "-c", 'echo piped | "$@"', "sh", *asks], environ, project) as terminal:
+        terminal.wait_for("(Enter rejects)")
+        assert "+++ src/asked.txt" in terminal.screen.text
+        terminal.enter("y")
+        terminal.wait_for("2. right")
+        terminal.enter("2")
+        terminal.wait_for("Remark")
+        terminal.press("enter")
+        assert terminal.end() == 0
+        assert "The user answers: right" in terminal.screen.everything
+    assert (project / "src/asked.txt").read_text() == "x\n"

@@ -74,6 +74,9 @@ def test_the_page_goes_where_it_is_told_and_over_nothing_else(tmp_path: Path):
     assert page_target(str(other), "s", tmp_path, force=False) == other
     with pytest.raises(PageError, match="is a directory"):
         page_target(str(tmp_path), "s", tmp_path, force=False)
+    with pytest.raises(PageError, match="too long"):
+        page_target("a" * 300, "s", tmp_path, force=False)
+    assert page_target("~no-such-user/page", "s", tmp_path, force=False) == Path.cwd() / "~no-such-user/page"
     with pytest.raises(PageError, match="is no file"):
         page_target("/dev/null", "s", tmp_path, force=True)
 

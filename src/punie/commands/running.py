@@ -9,7 +9,7 @@ import signal
 import stat
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -227,6 +227,19 @@ def _require_home(environ: Mapping[str, str]) -> None:
 def person_is_here() -> bool:
     """Whether a person sits at this terminal, to read stderr and to answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def keyboard(*, piped: bool) -> Callable[[], str] | None:
+    """What reads a line of the person at this terminal, who sees stderr; None where there is none.
+
+    `piped`: stdin held a text, so the person is at the terminal of this process, if that has one.
+    """
+    if person_is_here():
+        return sys.stdin.readline
+    if piped and sys.stderr.isatty():
+        with suppress(OSError):
+            return Path("/dev/tty").open(errors="replace").readline
+    return None
 
 
 def confirm(

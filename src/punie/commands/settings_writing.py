@@ -43,6 +43,23 @@ def set_model(path: Path, model: str) -> bool:
     return _changed(path, lambda settings: settings.update(model=model))
 
 
+def rename_models(path: Path, renamed: Callable[[str], str]) -> bool:
+    """Give the models in `model` and `models` their new names; returns and raises as `disable_tools` does."""
+
+    def rename(settings: MutableMapping[str, Any]) -> None:
+        if isinstance(model := settings.get("model"), str):
+            settings["model"] = renamed(model)
+        models: object = settings.get("models")
+        if isinstance(models, str):
+            settings["models"] = ",".join(renamed(name.strip()) for name in models.split(","))
+        elif isinstance(models, list):
+            for place, name in enumerate(cast("list[object]", models)):
+                if isinstance(name, str) and renamed(name) != name:
+                    models[place] = renamed(name)
+
+    return _changed(path, rename)
+
+
 def _changed(path: Path, change: Callable[[MutableMapping[str, Any]], None]) -> bool:
     """Make the change in the file's text; the same change of its bare values says how the text has to read."""
     import tomlkit

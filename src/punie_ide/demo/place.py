@@ -62,7 +62,7 @@ def default_project() -> Path | None:
 
 def prepare(project: str | None, folder: Path, *, in_place: bool) -> Place:
     """The place to work in; copies go below the empty `folder`. Raises `NoSuchProjectError`."""
-    source = default_project() if project is None else Path(project).expanduser().resolve()
+    source = default_project() if project is None else Path(os.path.expanduser(project)).resolve()  # noqa: PTH111 - never raises
     if source is not None and not source.is_dir():
         raise NoSuchProjectError(f"{project} is no folder. Give --project the folder of a project.")
     if in_place:

@@ -281,6 +281,27 @@ async def test_a_cancel_comes_before_or_after_files_and_conversation_and_never_b
     assert (ids_of(await record.turns()), path.read_bytes()) == (("t1",), b"1")
 
 
+async def test_files_that_are_taken_back_alone_are_a_row_of_the_log_and_take_no_turn_with_them(tmp_path: Path) -> None:
+    bench = Bench()
+    record = await bench.opened()
+    path, was, left = tmp_path / "a", FileVersion(0o100644, b"1"), FileVersion(0o100644, b"2")
+    path.write_bytes(b"2")
+    path.chmod(0o644)
+    history = LocalFileHistory(str(tmp_path / "history"))
+    await history.record(FileChange("t2", str(path), was.key, left.key), was, left)
+    done = await take_session_back(history, record, await session_plan(history, record, 2, Part.FILES))
+    assert (len(done.back), ids_of(await record.turns()), path.read_bytes()) == (1, ("t1", "t2", "t3"), b"1")
+    summary, builder = await bench.store.summary("s"), TimelineBuilder(OUTLINE, rewinds=await bench.store.rewinds("s"))
+    assert summary is not None
+    assert summary.turns == 3
+    await record.begin_turn(PromptAccepted("t4", Prompt.of_text("ask 4")))
+    seen = [turn for entry in await bench.store.read("s") if (turn := builder.take(entry)) is not None]
+    assert not any(turn.is_taken_back for turn in seen)
+    last = builder.end()
+    assert last is not None
+    assert [remark.words for remark in last.before] == ["A person took changes of files back; the conversation stayed."]
+
+
 async def test_the_session_goes_on_with_its_model_and_cost_and_an_empty_one_without_its_title() -> None:
     bench = Bench()
     first, spent = (*a_turn(1, CALL, ContextUsed(10, 100, 0.1)),), ContextUsed(20, 100, 0.9)

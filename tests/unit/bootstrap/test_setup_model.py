@@ -205,7 +205,7 @@ def test_an_address_of_an_earlier_version_goes_where_it_went_until_the_next_set_
     bench: Bench, capsys: Any
 ) -> None:
     bench.credentials.store("OPENAI_API_KEY", KEY, "http://host/v1")
-    bench.file.write_text('# mine\nmodel = "openai-chat:m" # theirs\n')
+    bench.file.write_text('# mine\nmodel = "openai-chat:m" # theirs\nmodels = ["google:g", "openai-chat:n"]  # both\n')
     assert bench.credentials.reach("openai-chat:m") == ModelSettings("http://host/v1", KEY)
     bench.trial = REFUSED
     assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 4
@@ -213,9 +213,9 @@ def test_an_address_of_an_earlier_version_goes_where_it_went_until_the_next_set_
     own = ModelSettings("http://host/v1", KEY, protocol="openai-chat")
     assert bench.credentials.reach("own:m") == own
     assert bench.credentials.reach("openai-chat:m") == ModelSettings()
-    assert bench.file.read_text() == '# mine\nmodel = "own:m" # theirs\n'
+    assert bench.file.read_text() == '# mine\nmodel = "own:m" # theirs\nmodels = ["google:g", "own:n"]  # both\n'
     told = capsys.readouterr().err
-    assert "the server at http://host/v1 is own from now on: its models are own:NAME, and the model in" in told
+    assert "the server at http://host/v1 is own from now on: its models are own:NAME, also in" in told
     bench.trial = WORKS
     assert bench.setup(model="openai:gpt-5", key="sk-of-openai") == 0
     assert "from now on" not in capsys.readouterr().err

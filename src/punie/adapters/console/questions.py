@@ -24,7 +24,7 @@ from punie.domain.permission.flow import (
 from punie.domain.values.content import Diff
 from punie.domain.values.display import display_exact
 from punie.domain.values.paths import shown_path
-from punie.mechanics.questions import CHOICES_HINT, answer_later, asking, choices
+from punie.mechanics.questions import CHOICES_HINT, Asking, T, answer_later, asking, choices
 from punie.ports.permission import PermissionBroker
 
 SHOWN_DIFF_LINES = 60
@@ -58,10 +58,17 @@ class ConsoleBroker(PermissionBroker):
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         prompt, answers = understood(question)
         whole = "\n".join(shown_question(question, self.cwd)) + "\n"
-        say = partial(print, end="", file=self.out, flush=True)
+        return await self.hear(asking(self.say, whole, f"  {prompt}", answers, answers[""], CHOICES_HINT))
+
+    def say(self, text: str) -> None:
+        """Print a part of a question."""
+        print(text, end="", file=self.out, flush=True)
+
+    async def hear(self, question: Asking[T]) -> T:
+        """The answer to a question, whatever it is about."""
         async with self._turn:
-            asked = asking(say, whole, f"  {prompt}", answers, answers[""], CHOICES_HINT)
-            return await answer_later(asked, partial(anyio.to_thread.run_sync, self.read_line, abandon_on_cancel=True))
+            read_line = partial(anyio.to_thread.run_sync, self.read_line, abandon_on_cancel=True)
+            return await answer_later(question, read_line)
 
 
 def understood(question: PermissionQuestion) -> tuple[str, Mapping[str, PermissionOutcome]]:

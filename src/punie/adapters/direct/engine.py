@@ -57,6 +57,10 @@ Command: TypeAlias = UseTool | Callable[[ToolCatalog], str] | str
 """A call, a text about the tools of the session, or a remark above the list of commands; empty for that list alone."""
 
 
+class _NoSuchToolError(Exception):
+    """The person named a tool that the session does not have; the message is for that person."""
+
+
 class DirectEngine(Engine):
     """Takes commands instead of prompts; lives as long as the process.
 
@@ -107,7 +111,11 @@ class DirectSession(EngineSession):
             await events.emit(TextDelta(_shown(command, result), f"{turn.id}-2"))
         else:
             self.failed = command is None or bool(command and isinstance(command, str))
-            await events.emit(TextDelta(await self._said(command, tools, first=first), message_id))
+            try:
+                said = await self._said(command, tools, first=first)
+            except _NoSuchToolError as error:
+                self.failed, said = True, str(error)
+            await events.emit(TextDelta(said, message_id))
         return StopReason.END_TURN
 
     @property
@@ -254,7 +262,7 @@ def _described(name: str, catalog: ToolCatalog) -> str:
     if tool is None:
         near = [other for other in catalog.names if name.lower() in other.lower()]
         hint = f" Did you mean {', '.join(near)}?" if near else " `/tools` lists those that are."
-        return f"There is no tool named {name!r} in this session.{hint}"
+        raise _NoSuchToolError(f"There is no tool named {name!r} in this session.{hint}")
     schema = _fenced(json.dumps(thaw(tool.parameters), ensure_ascii=False, indent=2), "json")
     parts = [f"`{tool.name}` ({tool.kind.value})", tool.description.strip(), "Its arguments:", schema]
     return "\n\n".join(part for part in parts if part)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
 from attrs import evolve
 
-from punie.application.sessions.log_reading import LoggedTurn
+from punie.application.sessions.log_reading import LoggedTurn, ids_of
 from punie.application.sessions.recorder import SessionRecord
 from punie.application.sessions.rewinding import RewindPlan, TurnsBack, carry_out, planned
-from punie.domain.errors import ToolFailedError
+from punie.domain.errors import LeaseLostError, SessionStoreError, ToolFailedError
 from punie.ports.history import FileHistory, Part
 from punie.ports.sessions import SessionStore
 
@@ -78,7 +79,15 @@ async def take_session_back(history: FileHistory | None, record: SessionRecord, 
             await commit()
         else:
             done = await carry_out(history, plan, act, commit)
+            if turns is None and done.back:
+                await _note(record, act)
     return done
+
+
+async def _note(record: SessionRecord, act: str) -> None:
+    """Let the log say that files alone were taken back, where there is a log: no entry of it goes."""
+    with suppress(ToolFailedError, SessionStoreError, LeaseLostError):  # the files are back, and say so
+        await record.take_back(0, 0, len(ids_of(await record.turns())), act)
 
 
 def committed_in(store: SessionStore, session_id: str) -> Callable[[str], Awaitable[bool]]:

@@ -18,6 +18,7 @@ from punie.adapters.acp.blocks import present
 from punie.adapters.acp.sessions import encode_usage
 from punie.adapters.acp.updates import encode_update
 from punie.adapters.console.events import JsonLinesSink, TextSink
+from punie.adapters.console.forms import typed_forms
 from punie.adapters.console.progress import ProgressLine
 from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
@@ -39,7 +40,7 @@ from punie.commands.running import (
     command_environ,
     directory_of,
     exit_at_once,
-    person_is_here,
+    keyboard,
     start_logging,
     told,
     watch_signals,
@@ -147,9 +148,10 @@ class AskMode:
 
     def _peer(self, _session_id: str) -> Peer:
         """The terminal as the session's client; a reader of the output that leaves ends nothing."""
-        person = person_is_here() and not self.as_json
-        broker = ConsoleBroker(sys.stdin.readline, cwd=str(self.cwd)) if person else HeadlessBroker()
-        return Peer(ClientCapabilities(names_options=True, notices=True), broker, self._events(broker), person=person)
+        read_line = None if self.as_json else keyboard(piped=bool(self.prompt.piped))
+        broker = HeadlessBroker() if read_line is None else ConsoleBroker(read_line, cwd=str(self.cwd))
+        able, events = ClientCapabilities(names_options=True, notices=True), self._events(broker)
+        return Peer(able, broker, events, elicitor=typed_forms(broker), person=read_line is not None)
 
     def _events(self, broker: ConsoleBroker | HeadlessBroker) -> JsonLinesSink | TextSink:
         if self.as_json:

@@ -17,6 +17,7 @@ from punie.adapters.console.chat.keys import KEYS, Acts, bindings
 from punie.adapters.console.chat.painting import Paint
 from punie.adapters.console.chat.screen import Screen
 from punie.adapters.console.chat.typing_aids import Pasted, WordCompleter, history_in
+from punie.adapters.console.forms import TypedForms
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
 from punie.commands.chat.files import MentionedFiles
@@ -83,7 +84,8 @@ class Conversation:
     def peer(self) -> Peer:
         """The terminal as the session's client."""
         broker = ScreenBroker(self.screen, self.paint, self.sink.asked.add, self.cwd)
-        return Peer(ClientCapabilities(names_options=True, notices=True), broker, self.sink)
+        forms = TypedForms(broker.say, broker.hear)
+        return Peer(ClientCapabilities(names_options=True, notices=True), broker, self.sink, elicitor=forms)
 
     def _enter(self) -> None:
         self.screen.enter()

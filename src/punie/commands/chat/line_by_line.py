@@ -10,6 +10,7 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.adapters.console.events import TextSink
+from punie.adapters.console.forms import typed_forms
 from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
@@ -50,7 +51,8 @@ async def _talk(chat: ChatSession, agent: PunieAgent) -> int:
     broker = ConsoleBroker(_line, cwd=str(chat.cwd)) if person else HeadlessBroker()
     asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
     sink = TextSink(sys.stdout, sys.stderr, RunTally(), asks)
-    opened = await chat.opened(agent, Peer(ClientCapabilities(names_options=True), broker, sink, person=person))
+    peer = Peer(ClientCapabilities(names_options=True), broker, sink, elicitor=typed_forms(broker), person=person)
+    opened = await chat.opened(agent, peer)
     agent.greet(opened.id)
     lines = _Lines(agent, opened.id, person=person)
     async with beside(partial(watch_signals, lines.signalled)):

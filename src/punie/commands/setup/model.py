@@ -23,7 +23,7 @@ from punie.adapters.keys.credentials import (
 from punie.bootstrap.settings.files import read_settings_file, state_dir, user_settings_file
 from punie.bootstrap.settings.keys import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
-from punie.commands.settings_writing import set_model
+from punie.commands.settings_writing import rename_models, set_model
 from punie.commands.setup.person import (
     EXIT_OF_KIND,
     OFFERS,
@@ -121,13 +121,15 @@ class ModelSetup:
         broken file of settings is reported here, before any question. Raises `CredentialsError` and `SettingsError`.
         """
         file = user_settings_file(self.environ)
-        model = str(read_settings_file(file).values.get("model", ""))
+        read_settings_file(file)
         for variable, server in self.credentials.name_addresses().items():
+
+            def renamed(model: str, variable: str = variable, own: str = server.name) -> str:
+                return f"{own}:{model.partition(':')[2]}" if key_variable(model) == variable else model
+
             said = f"the server at {server.base_url} is {server.name} from now on: its models are {server.name}:NAME"
-            if key_variable(model) == variable:
-                set_model(file, model := f"{server.name}:{model.partition(':')[2]}")
-                said += f", and the model in {file} is {model}"
-            wrong(f"{said}.", 0)
+            also = f", also in {file}" if rename_models(file, renamed) else ""
+            wrong(f"{said}{also}.", 0)
 
     def _chosen(self) -> Chosen:
         flags = self.flags

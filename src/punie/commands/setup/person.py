@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -73,7 +72,7 @@ def model_name(provider: str | None, model: str) -> str:
     if model == DIRECT:
         return model
     if f"{prefix}{colon}" in OF_FILES and name and name.isprintable():
-        return f"{prefix}:{os.path.abspath(Path(name).expanduser())}"  # noqa: PTH100 - a link stays what it is
+        return f"{prefix}:{os.path.abspath(os.path.expanduser(name))}"  # noqa: PTH100, PTH111 - a link stays what it is; never raises
     if not prefix or not name or not model.isprintable() or " " in model or len(model) > LONGEST_MODEL:
         raise AnswerError("a model is named provider:name, for example openai-chat:gpt-5")
     return model

@@ -143,7 +143,16 @@ def page_target(output: str | None, session_id: str, folder: Path, *, force: boo
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise _unwritable(folder, error) from error
-    target = (folder / page_name(session_id) if output is None else Path(output)).expanduser().resolve()
+    chosen = None if output is None else os.path.expanduser(output)  # noqa: PTH111 - never raises
+    target = (folder / page_name(session_id) if chosen is None else Path(chosen)).resolve()
+    try:
+        _require_free(target, force=force)
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    return target
+
+
+def _require_free(target: Path, *, force: bool) -> None:
     shown = one_line(str(target), 300)
     if target.is_dir():
         raise PageError(f"{shown} is a directory. Name a file with --output.")
@@ -152,7 +161,6 @@ def page_target(output: str | None, session_id: str, folder: Path, *, force: boo
             raise PageError(f"{shown} is no file. Name one with --output.")
         if not force and not _is_page(target):
             raise PageError(f"{shown} is there already and is no trace. Name another one, or say --force.")
-    return target
 
 
 def _is_page(target: Path) -> bool:

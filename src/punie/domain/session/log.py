@@ -114,7 +114,8 @@ class SituationTold:
 class Rewound:
     """A person took the conversation back: the entries from `first` on, below `until`, are no part of it any more.
 
-    `turns` is the number of turns that it has now. `act` is the id of the change of files that was made with it.
+    `turns` is the number of turns that it has now. `act` is the id of the change of files that was made with it; where
+    `until` is 0, that is all that was done.
     """
 
     first: int

@@ -305,6 +305,8 @@ def _of_the_person(entry: LogEntry) -> Remark | None:
     match entry.event:
         case PromptSteered(_, prompt):
             return Remark(entry.at, "The person said meanwhile:", _prompted(prompt, SHORT_CHARS * 20))
+        case Rewound(until=0):
+            return Remark(entry.at, "A person took changes of files back; the conversation stayed.")
         case Rewound(turns=turns):
             left = "1 turn is" if turns == 1 else f"{turns} turns are"
             return Remark(entry.at, f"A person took the conversation back: {left} left of it.")

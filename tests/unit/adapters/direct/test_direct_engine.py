@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.direct.engine import DirectEngine
+from punie.adapters.direct.engine import DirectEngine, DirectSession
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.catalog import ToolCatalog
@@ -200,7 +200,10 @@ async def test_tool_shows_the_schema_with_its_key_order_or_says_what_is_near(ses
     assert said.startswith("`look_up` (read)\n\nLooks.\n\nIts arguments:\n\n```json\n{")
     assert said.index('"z"') < said.index('"a"')
     assert "Did you mean look_up?" in await told(session, "/tool look", door)
+    assert isinstance(session, DirectSession)
+    assert not (await told(session, "/tool look_up", door) and session.failed)
     assert "`/tools` lists those that are." in await told(session, "/tool zzz", door)
+    assert session.failed
 
 
 async def test_what_a_call_answered_is_a_message_of_its_own() -> None:

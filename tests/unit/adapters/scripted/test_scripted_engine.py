@@ -308,7 +308,11 @@ def test_a_file_that_is_no_script_is_refused_with_its_name_and_the_reason(
 
 
 def test_a_file_that_is_missing_or_a_folder_is_refused(tmp_path: Path) -> None:
-    for path, reason in ((tmp_path / "none.json", "no such file"), (tmp_path, "not a regular file")):
+    for path, reason in (
+        (tmp_path / "none.json", "no such file"),
+        (tmp_path, "not a regular file"),
+        ("~no-such-user/x", "no such"),
+    ):
         with pytest.raises(EngineError, match=reason):
             ScriptedEngine(str(path)).open("s")
 

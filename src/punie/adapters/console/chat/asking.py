@@ -10,7 +10,7 @@ from punie.adapters.console.chat.painting import Paint
 from punie.adapters.console.chat.screen import Screen
 from punie.adapters.console.questions import diff_lines, shown_question, understood
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion
-from punie.mechanics.questions import CHOICES_HINT, answer_later, asking
+from punie.mechanics.questions import CHOICES_HINT, Asking, T, answer_later, asking
 from punie.ports.permission import PermissionBroker
 
 
@@ -31,9 +31,19 @@ class ScreenBroker(PermissionBroker):
         whole, prompted = self._painted(question), self.paint.lines(prompt.split("  "), "yellow", indent=2)
         if question.diffs:
             self.changes_shown(question.call_id)
+        return await self.hear(
+            asking(self.screen.say, whole, prompted, answers, answers[""], f"{CHOICES_HINT} Enter rejects.")
+        )
+
+    def say(self, text: str) -> None:
+        """Print a part of a form."""
+        if text:
+            self.screen.say(self.paint.lines(text.rstrip("\n").split("\n"), "yellow"))
+
+    async def hear(self, question: Asking[T]) -> T:
+        """The answer to a question, whatever it is about."""
         async with self.screen.question():
-            asked = asking(self.screen.say, whole, prompted, answers, answers[""], f"{CHOICES_HINT} Enter rejects.")
-            return await answer_later(asked, self._answer)
+            return await answer_later(question, self._answer)
 
     async def _answer(self) -> str:
         line = await self.screen.answer()
