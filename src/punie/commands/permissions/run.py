@@ -106,11 +106,14 @@ def _absolute(cwd: str) -> str:
     return os.path.abspath(cwd)  # noqa: PTH100 - the directory need not exist
 
 
+_FORM = 'A request is one line, such as {"tool": "run_command", "arguments": {"command": "git status"}}.'
+
+
 def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) -> str:
     try:
         request = CheckRequest.parse(_text_of(line), here)
     except NotARequestError as error:
-        what = display_safe(str(error))
+        what = f"{display_safe(str(error))}. {_FORM}"
         return json.dumps({"error": what}) if as_json else f"error: {what}"
     try:
         decision, _, _ = judge.judge(request)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _HIGH_WATER_BYTES: Final = 2**20
 _FLUSH_S: Final = 0.5
 _SETTLING_ROUNDS: Final = 16
+_FORM: Final = "Send one JSON-RPC message a line."
 _LOST: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
@@ -241,7 +242,7 @@ class Connection:
         return batch is not None
 
     def _refuse(self, invalid: Invalid, incoming: Incoming, batch: BatchAnswers | None) -> None:
-        self._log.warning("refused a line: %s (%d)", invalid.reason, invalid.code)
+        self._log.warning("refused a line: %s (%d). %s", invalid.reason, invalid.code, _FORM)
         if invalid.answers is not None:
             self._pending.settle(
                 invalid.answers, RpcError(INTERNAL_ERROR, f"the peer's answer could not be read: {invalid.reason}")
