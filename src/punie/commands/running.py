@@ -230,7 +230,7 @@ def person_is_here() -> bool:
 
 
 def keyboard(*, piped: bool) -> Callable[[], str] | None:
-    """What reads a line of the person at this terminal, who sees stderr; None where there is none.
+    """A reader of lines that the person at this terminal types, who sees stderr; None where no one is there.
 
     `piped`: stdin held a text, so the person is at the terminal of this process, if that has one.
     """
