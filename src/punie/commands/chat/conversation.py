@@ -83,7 +83,7 @@ class Conversation:
 
     def peer(self) -> Peer:
         """The terminal as the session's client."""
-        broker = ScreenBroker(self.screen, self.paint, self.sink.asked.add, self.cwd)
+        broker = ScreenBroker(self.screen, self.paint, self.sink.asked.add, self.cwd, self.sink.apart)
         forms = TypedForms(broker.say, broker.hear)
         return Peer(ClientCapabilities(names_options=True, notices=True), broker, self.sink, elicitor=forms)
 

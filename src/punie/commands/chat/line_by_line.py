@@ -15,6 +15,7 @@ from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
 from punie.commands.chat.session import INTERRUPTED, LEAVING, ChatSession
+from punie.commands.mentions import mentioned
 from punie.commands.running import CommandError, Exit, beside, person_is_here, watch_signals, wrong
 from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import EngineError, PunieError
@@ -88,7 +89,9 @@ class _Lines:
     async def _run(self, text: str) -> None:
         self._runs = True
         try:
-            report = await self.agent.begin_turn(self.session_id, Prompt.of_text(text)).run()
+            found = await mentioned(self.agent.place(self.session_id).session, text)
+            sys.stderr.write("".join(f"- {note}\n" for note in found.notes))
+            report = await self.agent.begin_turn(self.session_id, found.prompt).run()
             self.exit_code = Exit.DONE if report.stop_reason is StopReason.END_TURN else Exit.FAILED
         except PunieError as error:
             kind = error.kind if isinstance(error, EngineError) else ""

@@ -53,7 +53,8 @@ async def _talk(chat: ChatSession, agent: PunieAgent, tasks: TaskGroup) -> int:
         talk.exit_code = HUNG_UP
     if failed:
         raise failed[0]
-    if talk.turns and talk.exit_code != HUNG_UP and file is not None:
+    live = agent.live(talk.session_id)
+    if talk.turns and talk.exit_code != HUNG_UP and live is not None and live.recorder.record.is_kept:
         sys.stdout.write(f"To go on: punie chat --session {talk.session_id}\n")
     return talk.exit_code
 

@@ -19,12 +19,14 @@ class ScreenBroker(PermissionBroker):
     """Asks the person at the screen, one question at a time; Enter rejects, and what means nothing is asked again.
 
     `changes_shown` is told of a call whose changes the question showed. Paths below `cwd` are shown relative.
+    `apart` is called before a question, for an empty line above it.
     """
 
     screen: Screen
     paint: Paint
     changes_shown: Callable[[str], None]
     cwd: str = ""
+    apart: Callable[[], object] = bool
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         prompt, answers = understood(question)
@@ -42,6 +44,7 @@ class ScreenBroker(PermissionBroker):
 
     async def hear(self, question: Asking[T]) -> T:
         """The answer to a question, whatever it is about."""
+        self.apart()
         async with self.screen.question():
             return await answer_later(question, self._answer)
 
@@ -52,8 +55,8 @@ class ScreenBroker(PermissionBroker):
 
     def _painted(self, question: PermissionQuestion) -> str:
         changes = [line for diff in question.diffs for line in diff_lines(diff, self.cwd)]
-        first, title, *more = list(shown_question(question, self.cwd))[: None if not changes else -len(changes)]
-        parts = [f"{first}\n", self.paint.line(title, "bold yellow")]
+        _, title, *more = list(shown_question(question, self.cwd))[: None if not changes else -len(changes)]
+        parts = [self.paint.line(title, "bold yellow")]
         if more:
             parts.append(self.paint.lines([line.removeprefix("  ") for line in more], indent=2))
         if changes:

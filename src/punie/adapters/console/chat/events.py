@@ -131,6 +131,12 @@ class ChatSink(EventSink):
             self._space()
         self._put(text)
 
+    def apart(self) -> None:
+        """Print an empty line above a text of someone else, unless there is one."""
+        self._end_text()
+        self._space()
+        self._spaced = False
+
     def open(self, number: int | None = None) -> bool:
         """Show the whole content of an ended call, by default the last one; False where there is none."""
         card = self._ended.card(number)

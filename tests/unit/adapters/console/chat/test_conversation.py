@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -137,6 +137,20 @@ def test_a_whole_conversation(tmp_path: Path, desk: Desk) -> None:
     assert run(goes_on, again) == 0
 
 
+def test_a_session_that_cannot_be_kept_is_not_said_to_go_on(
+    tmp_path: Path, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = chat(tmp_path, [{"text": "said"}])
+
+    async def person() -> None:
+        await desk.until("/help lists commands")
+        await desk.enter("say it", "said")
+        desk.pipe.send_text("\x04")
+
+    assert run(evolve(kept, environ={**kept.environ, "PUNIE_HOME": "/dev/null/home"}), person) == 0
+    assert "To go on" not in capsys.readouterr().out
+
+
 def test_a_session_that_is_not_there_ends_it(tmp_path: Path, desk: Desk) -> None:
     async def nobody() -> None:
         await anyio.lowlevel.checkpoint()
@@ -158,10 +172,11 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 def test_without_a_screen_each_line_is_a_prompt(
     tmp_path: Path, typed: Callable[[bytes], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    typed(b"one\n\n/nothing\n gr\xfc\xdf \r\n/exit\nnever\n")
+    typed(b"one @notes.txt\n\n/nothing\n gr\xfc\xdf \r\n/exit\nnever\n")
     code = anyio.run(line_by_line.talk, chat(tmp_path, [{"text": "first\n"}], [{"text": "second\n"}]))
     assert code == 0
-    said = capsys.readouterr().out
+    said, noted = capsys.readouterr()
+    assert "- @notes.txt: attached" in noted
     assert said.startswith("first\n")
     assert "There is no command `/nothing`" in said
     assert said.endswith("second\n")
