@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -48,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     guard_streams()
     try:
         return exit_code_with_loss(_run(sys.argv[1:]))
+    except KeyboardInterrupt:  # while a command was loaded; one that runs takes it as its own
+        return 128 + signal.SIGINT
     except SystemExit as end:  # argparse leaves this way
         raise SystemExit(exit_code_with_loss(cast("int", end.code))) from None
 

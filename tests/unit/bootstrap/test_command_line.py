@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from punie import cli
 from punie.cli import main, parser
 from punie.commands import running
 
@@ -75,3 +77,13 @@ def test_the_words_after_two_dashes_are_taken_as_they_are() -> None:
     assert (found.source, found.as_json, found.yes) == ("x", True, False)
     assert found.typed == ["npm", "exec", "--", "foo", "--yes"]
     assert parser("servers").parse_args(["servers", "add", "a.json"]).typed is None
+
+
+def test_ctrl_c_while_a_command_is_loaded_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_module: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["punie", "chat"])
+    monkeypatch.setattr(cli, "guard_streams", lambda: None)
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    assert cli.main() == 130
