@@ -22,8 +22,7 @@ import coverage
 import hypothesis
 import pytest
 
-from tests import proofs
-from tests.measuring import Measuring
+from tests import measuring, proofs
 from tests.nightly import many
 from tests.rewriting import rewrite_a_share
 
@@ -48,8 +47,13 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Under `make check` pytest-cov has started its tracer by now; what directs the other processes runs no test."""
     tracer = coverage.Coverage.current()
-    if tracer is not None and not session.config.pluginmanager.hasplugin("dsession"):
-        session.config.pluginmanager.register(Measuring(tracer))
+    if tracer is None:
+        return
+    if session.config.pluginmanager.hasplugin("dsession"):
+        measuring.stop()
+        return
+    worker: dict[str, Any] = getattr(session.config, "workerinput", {"workerid": "gw0"})
+    session.config.pluginmanager.register(measuring.Measuring(tracer, is_first=worker["workerid"] == "gw0"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,14 @@ def marks_in(source: str) -> set[str]:
 
 
 def _marks(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and any(map(_proves_nothing, node.decorator_list)):
-        return
+    inner = ast.iter_child_nodes(node)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):  # whose body wears nothing
+        if any(map(_proves_nothing, node.decorator_list)):
+            return
+        inner = iter(node.decorator_list)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "requirement":
         yield from (arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
-    for child in ast.iter_child_nodes(node):
+    for child in inner:
         yield from _marks(child)
 
 
@@ -98,8 +102,9 @@ def read_proved(root: Path = ROOT) -> set[str] | None:
     return set(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def worn(root: Path = ROOT) -> dict[str, set[str]]:
-    """Each id worn under tests/, with the files (relative to tests/) that wear it."""
+@cache
+def worn(root: Path) -> dict[str, set[str]]:
+    """Each id worn under tests/, with the files (relative to tests/) that wear it; read once a process."""
     tests = root / "tests"
     result: dict[str, set[str]] = {}
     for folder, below, names in os.walk(tests):
@@ -117,7 +122,7 @@ def missing(manifest: Manifest, marks: dict[str, set[str]], issues: frozenset[in
 
 def main(arguments: list[str]) -> int:
     """Print what lacks a test; exit code 1 when something of a done issue does."""
-    manifest, marks = load_manifest(), worn()
+    manifest, marks = load_manifest(), worn(ROOT)
     every = frozenset(row.issue for row in manifest.rows.values() if row.issue is not None)
     issues = frozenset(int(argument) for argument in arguments) or every
     for row in missing(manifest, marks, issues):

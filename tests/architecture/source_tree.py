@@ -49,9 +49,15 @@ def room(path: Path) -> str:
     return inside(path).split("/", 1)[0]
 
 
+@cache
+def walk(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """As `ast.walk`, but a tree that several tests ask for is gone over once."""
+    return tuple(ast.walk(tree))
+
+
 def imports_of(tree: ast.AST) -> Iterator[Import]:
     """All imports wherever they stand: at the top, in functions, under TYPE_CHECKING."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, None, node.lineno)
@@ -69,11 +75,10 @@ def dotted(node: ast.expr) -> str:
     return ""
 
 
-def calls_of(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+@cache
+def calls_of(tree: ast.AST) -> tuple[tuple[str, ast.Call], ...]:
     """Every call with its dotted name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            yield dotted(node.func), node
+    return tuple((dotted(node.func), node) for node in walk(tree) if isinstance(node, ast.Call))
 
 
 def committed_files() -> list[Path]:
@@ -87,5 +92,6 @@ def committed_files() -> list[Path]:
     return [path for name in listed.split("\0") if name and (path := ROOT / name).is_file()]
 
 
-marks_here = cache(worn)
-"""The marks of this tree, read once and not while tests are collected."""
+def marks_here() -> dict[str, set[str]]:
+    """The marks of this tree, read once and not while tests are collected."""
+    return worn(ROOT)

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.architecture.source_tree import ROOT, calls_of, inside, source_files, tree_of
+from tests.architecture.source_tree import ROOT, calls_of, inside, source_files, tree_of, walk
 
 RUNS_TEXT = {"exec", "eval", "builtins.exec", "builtins.eval", "os.system", "os.popen", "subprocess.getoutput"}
 
@@ -74,7 +74,7 @@ def loose_tasks(tree: ast.AST) -> list[str]:
     ]
     imported = [
         f"line {node.lineno}: {alias.name}"
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ImportFrom) and node.module == "asyncio"
         for alias in node.names
         if alias.name in LOOSE_TASKS
@@ -99,7 +99,7 @@ def catches_all(tree: ast.AST) -> list[int]:
 
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ExceptHandler) and is_broad(node.type) and not raises_again(node)
     ]
 

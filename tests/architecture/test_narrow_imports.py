@@ -10,7 +10,17 @@ from types import ModuleType
 
 import pytest
 
-from tests.architecture.source_tree import Import, calls_of, dotted, imports_of, inside, room, source_files, tree_of
+from tests.architecture.source_tree import (
+    Import,
+    calls_of,
+    dotted,
+    imports_of,
+    inside,
+    room,
+    source_files,
+    tree_of,
+    walk,
+)
 
 INNER_ROOMS = {"domain", "ports", "application"}
 
@@ -51,15 +61,15 @@ def is_narrow(found: Import) -> bool:
     return True
 
 
-def too_wide(source: str) -> list[str]:
-    return [str(found) for found in imports_of(ast.parse(source)) if not is_narrow(found)]
+def too_wide(tree: ast.AST) -> list[str]:
+    return [str(found) for found in imports_of(tree) if not is_narrow(found)]
 
 
 def test_domain_and_ports_take_only_the_pure_parts_of_pathlib_urllib_and_anyio() -> None:
     wide = {
         inside(path): faults
         for path in source_files()
-        if room(path) in {"domain", "ports"} and (faults := too_wide(path.read_text(encoding="utf-8")))
+        if room(path) in {"domain", "ports"} and (faults := too_wide(tree_of(path)))
     }
     assert wide == {}
 
@@ -77,8 +87,8 @@ def test_domain_and_ports_take_only_the_pure_parts_of_pathlib_urllib_and_anyio()
     ],
 )
 def test_an_import_that_takes_too_much_is_seen(line: str) -> None:
-    assert too_wide(line)
-    assert too_wide(f"def late():\n    {line}")
+    assert too_wide(ast.parse(line))
+    assert too_wide(ast.parse(f"def late():\n    {line}"))
 
 
 @pytest.mark.parametrize(
@@ -91,13 +101,13 @@ def test_an_import_that_takes_too_much_is_seen(line: str) -> None:
     ],
 )
 def test_an_import_of_the_pure_part_passes(line: str) -> None:
-    assert not too_wide(line)
+    assert not too_wide(ast.parse(line))
 
 
 def uses_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every use of an imported module or of a name from it, as line and dotted name; a bare module is a use too."""
     bound: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound[alias.asname or alias.name.split(".")[0]] = (
@@ -140,10 +150,9 @@ def is_a_part(name: str) -> bool:
     )
 
 
-def too_much(source: str, *, of_a_use_case: bool) -> list[str]:
+def too_much(tree: ast.AST, *, of_a_use_case: bool) -> list[str]:
     """Everything in a file of an inner room that reaches the outside."""
-    tree = ast.parse(source)
-    effects = [(node.lineno, node.id) for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in OUTSIDE]
+    effects = [(node.lineno, node.id) for node in walk(tree) if isinstance(node, ast.Name) and node.id in OUTSIDE]
     uses = [
         (line, name) for line, name in uses_of(tree) if leads_elsewhere(name) or (of_a_use_case and not is_a_part(name))
     ]
@@ -163,8 +172,7 @@ def test_nothing_in_the_inner_rooms_reaches_the_outside() -> None:
     reaching = {
         inside(path): faults
         for path in source_files()
-        if room(path) in INNER_ROOMS
-        and (faults := too_much(path.read_text(encoding="utf-8"), of_a_use_case=room(path) == "application"))
+        if room(path) in INNER_ROOMS and (faults := too_much(tree_of(path), of_a_use_case=room(path) == "application"))
     }
     assert reaching == {}
 
@@ -189,7 +197,7 @@ def test_nothing_in_the_inner_rooms_reaches_the_outside() -> None:
     ],
 )
 def test_a_use_case_that_takes_more_of_a_library_is_seen(text: str) -> None:
-    assert too_much(text, of_a_use_case=True)
+    assert too_much(ast.parse(text), of_a_use_case=True)
 
 
 @pytest.mark.parametrize(
@@ -209,8 +217,8 @@ def test_a_use_case_that_takes_more_of_a_library_is_seen(text: str) -> None:
     ],
 )
 def test_a_way_out_of_an_inner_room_is_seen(text: str) -> None:
-    assert too_much(text, of_a_use_case=False)
-    assert too_much(text, of_a_use_case=True)
+    assert too_much(ast.parse(text), of_a_use_case=False)
+    assert too_much(ast.parse(text), of_a_use_case=True)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +234,7 @@ def test_a_way_out_of_an_inner_room_is_seen(text: str) -> None:
     ],
 )
 def test_what_a_use_case_may_take_passes(text: str) -> None:
-    assert too_much(text, of_a_use_case=True) == []
+    assert too_much(ast.parse(text), of_a_use_case=True) == []
 
 
 @pytest.mark.requirement("DC-02")
@@ -235,7 +243,7 @@ def test_the_domain_awaits_nothing() -> None:
     awaiting = {
         inside(path)
         for path in source_files()
-        if room(path) == "domain" and any(isinstance(node, asynchronous) for node in ast.walk(tree_of(path)))
+        if room(path) == "domain" and any(isinstance(node, asynchronous) for node in walk(tree_of(path)))
     }
     assert awaiting == set()
 
@@ -245,8 +253,7 @@ def test_ports_promise_no_async_generators() -> None:
     yielding = {
         inside(path)
         for path in source_files()
-        if room(path) == "ports"
-        and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(tree_of(path)))
+        if room(path) == "ports" and any(isinstance(node, ast.Yield | ast.YieldFrom) for node in walk(tree_of(path)))
     }
     assert yielding == set()
 

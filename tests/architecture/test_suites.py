@@ -11,7 +11,7 @@ import pytest
 
 from punie.adapters.acp import discovery
 from punie.ports.tools import ToolProvider
-from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, marks_here, source_files, tree_of
+from tests.architecture.source_tree import ROOT, calls_of, dotted, inside, marks_here, source_files, tree_of, walk
 
 TESTS = ROOT / "tests"
 SIX_TOOLS = (
@@ -29,7 +29,7 @@ def functions_below(*folders: str, named: str = "*") -> tuple[tuple[Path, ast.Fu
         for folder in folders
         for path in sorted((TESTS / folder).rglob("test_*.py"))
         if any(fnmatch(part, named) for part in path.relative_to(TESTS).parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     )
 
@@ -50,7 +50,8 @@ def blocking_calls(tree: ast.AST) -> list[str]:
                     found.append(f"line {child.lineno}: {ast.unparse(child.func)}")
                 visit(child, asynchronous=asynchronous)
 
-    visit(tree, asynchronous=False)
+    if any(isinstance(node, ast.AsyncFunctionDef) for node in walk(tree)):
+        visit(tree, asynchronous=False)
     return found
 
 

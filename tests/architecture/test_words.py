@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import source_files, tree_of
+from tests.architecture.source_tree import source_files, tree_of, walk
 
 # A text is about the thing that it documents, and names it before any pronoun.
 BARE_OPENING = re.compile(r"(?:It|Its|What|Where|Who|Whose|That|They|Them)\b(?! (?:is|are|if)\b[^.]*\?)")
@@ -35,7 +35,7 @@ def prose(path: Path) -> tuple[tuple[int, str], ...]:
 
 
 def _docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.value.value.strip()
 

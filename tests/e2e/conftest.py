@@ -17,13 +17,13 @@ from tests.e2e.raw_client import EVERYTHING, RawClient, agent_command, capabilit
 Spawn = Callable[..., RawClient]
 
 
-ONE_IN = 4
+ONE_IN = 12
 """Of so many files one begins with an executed process; `make executed` executes them all."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test of one file in four, and of one that runs alone, begins with a newly executed interpreter."""
+    """The first test of one file in twelve, and of one that runs alone, begins with a newly executed interpreter."""
     seen: set[Path] = set()
     for item in items:
         if item.path.parent == Path(__file__).parent and item.path not in seen:

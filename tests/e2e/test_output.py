@@ -26,7 +26,7 @@ WRITES = (text(f"{WORDS}\n"), call("write_file", path="a.txt", content=WORDS), t
 COMMANDS = {
     "ask": ["ask", "--mode", "accept-edits", "hello"],
     "ask --json": ["ask", "--json", "--mode", "accept-edits", "hello"],
-    "demo": ["demo"],
+    "demo": ["demo", "--project", "."],
     "doctor": ["doctor"],
     "config": ["config", "show"],
     "check": ["permissions", "check", "--json"],
