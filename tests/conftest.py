@@ -2,11 +2,12 @@
 
 Marks:
 
-- `anyio`: an async test. Under tests/unit and tests/contract it runs on asyncio and on trio, elsewhere on asyncio.
+- `anyio`: an async test. Under tests/unit/application and tests/contract it runs on asyncio and on trio, elsewhere on
+  asyncio; a nightly job runs all of tests/unit on both.
 - `requirement("S0-19", ...)`: the ids of tests/requirements.toml that the test shows to hold, as long as it runs: see
   tests/proofs.py.
 
-`PUNIE_TEST_PROFILE=nightly` has hypothesis make 800 examples a property instead of 40, and picks the long form of what
+`PUNIE_TEST_PROFILE=nightly` has hypothesis make 800 examples a property instead of 25, and picks the long form of what
 finds more the longer it runs (`tests/nightly.py`). Examples are deterministic: the same tree gives the same ones.
 """
 
@@ -29,7 +30,7 @@ from tests.rewriting import rewrite_a_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_EXAMPLES = many(40, 800)
+_EXAMPLES = many(25, 800)
 hypothesis.settings.register_profile("punie", derandomize=True, deadline=None, database=None, max_examples=_EXAMPLES)
 hypothesis.settings.load_profile("punie")
 
@@ -94,5 +95,5 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", params=[pytest.param(("asyncio", {}), id="asyncio")])
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    """Asyncio alone: the loop that the process runs on. tests/unit and tests/contract add trio."""
+    """Asyncio alone: the loop that the process runs on. tests/unit/application and tests/contract add trio."""
     return request.param

@@ -1,9 +1,9 @@
 """What coverage looks at under `make check`: the product's modules as they load, and tests that run them in process.
 
 The tracer takes as much of the processor as the tests themselves, so it runs only where it can see a line that no other
-test shows it: not while tests are collected, not in a test's second run on trio, not in more than one process while the
-modules load, not under tests/e2e, whose lines run in other processes, and not under tests/architecture, which reads the
-product and hardly runs it. What it shows is therefore a lower bound.
+test shows it: not while tests are collected, not in more than one process while the modules load, not in the run of a
+test on trio, not in properties of the outer rooms, whose examples take longer to make up under it than to run, and not
+in the files and folders of `UNMEASURED`. What it shows is therefore a lower bound.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ from pathlib import Path
 
 import coverage
 import pytest
+from hypothesis import is_hypothesis_test
 
 import punie
 
 _TESTS = Path(__file__).resolve().parent
-_UNMEASURED = (_TESTS / "architecture", _TESTS / "e2e")
+UNMEASURED = (
+    "architecture",  # reads the product and hardly runs it
+    "e2e",  # runs it in other processes
+    "integration/test_lifetimes.py",  # the same session, hundreds of times
+    "integration/test_old_results.py",  # long conversations, whose parts tests/unit and the engines' contract show
+    "integration/test_summaries_keep.py",
+)
+INNER = ("unit/application", "unit/domain")
+"""Folders whose properties are measured too: some branches of the inner rooms are shown by them alone."""
 
 
 def load_everything() -> None:
@@ -36,7 +45,12 @@ def is_measured(item: pytest.Item) -> bool:
     spec = getattr(item, "callspec", None)
     backend = spec.params.get("anyio_backend") if spec else None
     on_trio = isinstance(backend, tuple) and backend[0] == "trio"
-    return not on_trio and not any(map(item.path.is_relative_to, _UNMEASURED))
+    made_up = is_hypothesis_test(getattr(item, "obj", None)) and not _is_below(item, INNER)
+    return not on_trio and not made_up and not _is_below(item, UNMEASURED)
+
+
+def _is_below(item: pytest.Item, places: tuple[str, ...]) -> bool:
+    return any(item.path.is_relative_to(_TESTS / place) for place in places)
 
 
 def stop() -> None:

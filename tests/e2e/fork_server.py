@@ -145,9 +145,11 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
     tempfile.tempdir = None
     sys.path[0] = request["cwd"]
     sys.argv = ["-m", *request["args"]]
-    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8", "strict")
-    sys.stdout = sys.__stdout__ = _writer(1, "strict", by_line=os.isatty(1))
-    sys.stderr = sys.__stderr__ = _writer(2, "backslashreplace", by_line=True)
+    encoding, _, errors = request["env"].get("PYTHONIOENCODING", "").partition(":")
+    encoding, errors = encoding or "utf-8", errors or "strict"
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding, errors)
+    sys.stdout = sys.__stdout__ = _writer(1, encoding, errors, by_line=os.isatty(1))
+    sys.stderr = sys.__stderr__ = _writer(2, encoding, "backslashreplace", by_line=True)
 
 
 def take_the_terminal() -> None:
@@ -155,9 +157,9 @@ def take_the_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _writer(descriptor: int, errors: str, *, by_line: bool) -> io.TextIOWrapper:
+def _writer(descriptor: int, encoding: str, errors: str, *, by_line: bool) -> io.TextIOWrapper:
     raw = io.FileIO(descriptor, "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), "utf-8", errors, line_buffering=by_line)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=by_line)
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ import pytest
 from tests.e2e import fork_server
 from tests.e2e.raw_client import KEPT_VARIABLES
 
-_READ_BY_KEYRING = "PYTHON_KEYRING_BACKEND"
-"""Read by a library that a forked process loads itself."""
+_READ_LATER = {"PYTHON_KEYRING_BACKEND", "PYTHONIOENCODING"}
+"""Read by a library that a forked process loads itself, and by `fork_server.become`."""
 
 _PROGRAM = Path(fork_server.__file__)
 _AS_PUNIE = [sys.executable, "-m", "punie"]
@@ -79,7 +79,7 @@ class ForkServer:
     @staticmethod
     def _read_early(env: Any) -> dict[str, str]:
         early = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
-        return {name: env[name] for name in env if name.startswith(early) and name != _READ_BY_KEYRING}
+        return {name: env[name] for name in env if name.startswith(early) and name not in _READ_LATER}
 
     def can(self, args: Any, env: Any, cwd: Any, more: dict[str, Any]) -> bool:
         """Whether a forked process would be like the executed one."""

@@ -1,4 +1,4 @@
-"""These tests run on both event loops: the cheapest proof that neither leaked inward."""
+"""Both event loops in a nightly job, as for use cases (`application/conftest.py`) at all times; else the product's."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.nightly import NIGHTLY
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(("asyncio", {}), id="asyncio"), pytest.param(("trio", {}), id="trio")],
-)
+LOOPS = ("asyncio", "trio") if NIGHTLY else ("asyncio",)
+
+
+@pytest.fixture(scope="module", params=[pytest.param((name, {}), id=name) for name in LOOPS])
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    """Asyncio, then trio."""
+    """Asyncio, and trio where there is time."""
     return request.param
