@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import anyio
@@ -96,24 +96,32 @@ class ScriptedSession(EngineSession):
         self._turns = turns
         self._position = 0
         self._structured: JsonValue = None
+        self._made = self._item = 0  # the calls that were made within a turn, and the item at which it goes on
 
     async def run(self, turn: Turn, *, tools: ToolDoor, events: EventSink) -> StopReason:
         """Play the next turn of the script; cancelled and failed ones count as played."""
-        position = self._position
+        position = self._position - 1 if turn.going_on else self._position
         self._position = position + 1
         await anyio.lowlevel.checkpoint()
         if position >= len(self._turns):
             await events.emit(TextDelta(self._nothing_left(position + 1), f"{turn.id}-1"))
             return StopReason.END_TURN
-        player = _Player(turn, tools, events, structured=self._structured, calls_prefix=f"script-{position + 1}")
+        made, first = (self._made, self._item) if turn.going_on else (0, 0)
+        player = _Player(turn, tools, events, self._structured, f"script-{position + 1}", made)
+
+        async def answered(item: int) -> None:
+            self._structured, self._made, self._item = player.structured, player.calls_made, item
+            await tools.answered(self.snapshot)
+
         try:
-            return await player.play(self._turns[position])
+            return await player.play(self._turns[position], first, answered)
         finally:
-            self._structured = player.structured
+            self._structured, self._made, self._item = player.structured, 0, 0
 
     def snapshot(self) -> bytes:
-        """The position in the script, and the value that `$result.KEY` refers to."""
-        return json.dumps({"position": self._position, "structured": thaw(self._structured)}).encode()
+        """The position in the script, in a turn too, and the value that `$result.KEY` refers to."""
+        within = {"made": self._made, "item": self._item} if self._item or self._made else {}
+        return json.dumps({"position": self._position, "structured": thaw(self._structured), **within}).encode()
 
     async def aclose(self) -> None:
         """Do nothing: nothing is held."""
@@ -128,6 +136,7 @@ class ScriptedSession(EngineSession):
             state = json.loads(snapshot)
             position = state["position"]
             self._structured = freeze(state.get("structured"))
+            self._made, self._item = int(state.get("made", 0)), int(state.get("item", 0))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise UnreadableSnapshotError from error
         if isinstance(position, bool) or not isinstance(position, int) or position < 0:
@@ -149,16 +158,18 @@ class _Player:
     events: EventSink
     structured: JsonValue
     calls_prefix: str
+    calls_made: int = 0
     results: tuple[ToolResult, ...] = ()
     usage: Usage = field(factory=Usage)
-    calls_made: int = 0
     message: int = 1
 
-    async def play(self, items: tuple[Item, ...]) -> StopReason:
-        """Play the items in order until the end or a `fail`."""
+    async def play(self, items: tuple[Item, ...], first: int, answered: Callable[[int], Awaitable[None]]) -> StopReason:
+        """Play the items in order, from that one on, until the end or a `fail`; `answered` precedes each call."""
         emit = self.events.emit
         message_id = self._message_id
-        for item in items:
+        for place, item in enumerate(items[first:], first):
+            if isinstance(item, CallTools):
+                await answered(place)
             if type(item) is Say:  # first and inline: a script may say a thousand pieces
                 await emit(TextDelta(item.text, message_id))
             elif isinstance(item, Fail):

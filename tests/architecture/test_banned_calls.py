@@ -44,7 +44,7 @@ CATCHES_ALL: dict[str, str] = {
     "application/remote/room.py": "the turn: what breaks it is told to whoever waits, not to the server",
     "adapters/keys/os_keyring.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
-    "bootstrap/optional_parts.py": "a stranger's library: what it dislikes in the environment must not cost the agent",
+    "adapters/telemetry/asked_for.py": "a stranger's library: what it dislikes must not cost the agent",
     "commands/doctor/examination.py": "a check of the doctor: a broken one failed, and is no traceback",
     "application/desk/session_desk.py": "the session's end: somebody else's tool must not keep it from closing (S2-06)",
 }

@@ -128,6 +128,7 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("justhtml", {"adapters/planted.py": "def late():\n    import justhtml\n"}, ("justhtml",)),
     ("cattrs", {"bootstrap/planted.py": "def late():\n    import cattrs.gen\n"}, ("cattrs",)),
     ("apsw", {"bootstrap/planted.py": "def late():\n    import apsw\n"}, ("apsw",)),
+    ("dbos", {"adapters/storage/planted.py": "def late():\n    import dbos\n"}, ("dbos",)),
     ("psycopg", {"adapters/storage/planted.py": "def late():\n    import psycopg.rows\n"}, ("psycopg",)),
     ("tomlkit", {"adapters/planted.py": "import tomlkit\n"}, ("tomlkit",)),
     (

@@ -470,3 +470,27 @@ async def test_a_session_that_forgot_goes_on_as_if_nothing_had_been_said(bench: 
     session.forget()
     assert await run(session, prompts[1], sink=sink) is StopReason.END_TURN
     assert not any(words in bench.told(sink) for words in ("prompt 0", "Ada"))
+
+
+@pytest.mark.parametrize(
+    "place", places("scripted", "pydantic_ai", "gguf"), ids="-".join, indirect=True, scope="module"
+)
+async def test_a_turn_goes_on_from_the_answer_that_the_engine_told_of(bench: EngineBench) -> None:
+    """Another process makes the calls of the answer, and does not ask for it again."""
+    engine, prompts = bench.arrange([calls("look", {"at": "a"}), Says(("next",)), Says(("anew",))])
+    first, gone = FakeToolDoor(catalog_of("look"), gates={"look": (gate := Gate())}), engine.open("session")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, gone, prompts[0], first)
+        await gate.arrived.wait()
+        tasks.cancel_scope.cancel()
+    door, sink, (snapshot,) = FakeToolDoor(catalog_of("look")), FakeEventSink(), first.snapshots
+    other = engine.open("session", snapshot)
+    turn = Turn("turn-on", "session", prompts[0], going_on=True)
+    assert await other.run(turn, tools=door, events=sink) is StopReason.END_TURN
+    assert [(call.name, call.arguments) for call in door.calls] == [("look", {"at": "a"})]
+    assert "after" in sink.text
+    assert await run(other, prompts[1], sink=(then := FakeEventSink())) is StopReason.END_TURN
+    assert "next" in then.text
+    broken_off = engine.open("session", snapshot)
+    assert await run(broken_off, prompts[2], sink=(anew := FakeEventSink())) is StopReason.END_TURN
+    assert anew.text

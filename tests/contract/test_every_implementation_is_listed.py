@@ -45,12 +45,15 @@ SUITES: dict[str, set[str]] = {
     "AuditTrail": names(state_tables.AUDIT_TRAILS),
     "ServerApprovals": names(state_tables.SERVER_APPROVALS),
     "ServerListings": names(state_tables.SERVER_LISTINGS),
+    "TurnBook": {"DbosTurnBook", "MemoryTurnBook"},  # as tests/contract/test_turn_book_contract.py opens them
+    "TurnSteps": {"_Hand", "MemorySteps"},
     "SessionStore": names(session_benches.SESSION_STORES),
     "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
-    "EventSink": names(peer_table.SINKS) | {"_Aside", "_Heard", "_Progress", "_Unheard", "ChatSink"},
-    # A summary, doctor, a delegate, a file that a person mentions; chat's screen has tests beside its adapter.
+    "EventSink": names(peer_table.SINKS)
+    | {"_Aside", "_Heard", "_NoEars", "_Progress", "_Unheard", "ChatSink"},
+    # A summary, doctor, no client, a delegate, a mentioned file; chat's screen has tests beside its adapter.
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "Elicitor": names(elicitor_benches.ELICITORS),
     "ToolProvider": names(peer_table.PROVIDERS),

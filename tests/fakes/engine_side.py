@@ -44,6 +44,7 @@ class FakeToolDoor(ToolDoor):
     calls: list[ToolCall] = field(factory=list, init=False)
     finished: list[str] = field(factory=list, init=False)
     times_offered: int = field(default=0, init=False)
+    snapshots: list[bytes] = field(factory=list, init=False)
 
     async def offered(self) -> ToolCatalog:
         self.times_offered += 1
@@ -57,6 +58,9 @@ class FakeToolDoor(ToolDoor):
             await gate.pass_through()
         self.finished.append(call.name)
         return self._answer(call)
+
+    async def answered(self, snapshot: Callable[[], bytes]) -> None:
+        self.snapshots.append(snapshot())
 
     def cut_short(self, call_id: str) -> ToolResult | None:
         return self.left.get(call_id)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.own_task_group import OwnTaskGroup
@@ -225,6 +225,18 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
         session = self._opening.get(session_id) or self.place(session_id).session
         return session.options()
 
+    def cancel_turn(self, turn_id: str) -> None:
+        """End the turn of that id, where it runs here."""
+        for place in self._places.values():
+            if place.turn is not None and place.turn.id == turn_id:
+                place.turn.cancel()
+
+    async def rest(self, session_id: str) -> None:
+        """Wait until a turn of that session which survives its process is over; at once where none runs."""
+        place = self._places.get(session_id)
+        if place is not None and place.turn is not None and place.session.durable is not None:
+            await place.turn.done.wait()
+
     def tools_changed(self, session_id: str) -> None:
         # A client knows the id from the moment it is asked for its tools, and they may change before it has the answer.
         session = self.live(session_id) or self._opening.get(session_id)
@@ -266,7 +278,10 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
                 self._opening[session_id] = session
                 opened = await session.open()
                 place = self._places[session_id] = Place(self._opening.pop(session_id))
-                task_status.started(opened)
+                broken = session.durable.broken if session.durable is not None else None
+                if broken is not None:
+                    session.tasks.start_soon(_go_on, session, place.go_on(broken))
+                task_status.started(evolve(opened, working=broken is not None))
                 await place.closing.wait()
                 if place.turn is not None:
                     with anyio.move_on_after(TURN_END_LIMIT_S):
@@ -283,6 +298,13 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()
+
+
+async def _go_on(session: LiveSession, turn: RunningTurn) -> None:
+    """Run the rest of a turn, once the client knows the session."""
+    with anyio.move_on_after(GREETING_LIMIT_S):
+        await session.greeted.wait()
+    await _run_unattended(session, turn)
 
 
 async def _run_unattended(session: LiveSession, turn: RunningTurn) -> None:

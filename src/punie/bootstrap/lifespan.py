@@ -22,7 +22,7 @@ from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import ConfiguredServers, configured_servers
 from punie.bootstrap.settings.files import hooks_files, state_dir
-from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL
+from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL, TURN_WAIT_S
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.bootstrap.warm_up import WarmUp, load_servers, load_validator
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from punie.bootstrap.optional_parts import KeptStore
     from punie.domain.model.provider import ModelSettings
     from punie.mechanics.jsonrpc.connection import Connection
+    from punie.ports.turns import TurnBook
 
 CLOSE_LIMIT_S = 1.0
 """The time that each shared part has to close when the process ends."""
@@ -57,7 +58,7 @@ class Process:
     """The lifetime of the process: flags, environment, engines, and the container once it is built.
 
     `plug_ins` are used instead of the installed ones. With `keeps_model`, a session that is continued gets the model of
-    the flags instead of its former one.
+    the flags instead of its former one, and where it `goes_on`, a turn that was broken off does.
     """
 
     environ: Mapping[str, str]
@@ -66,12 +67,14 @@ class Process:
     plug_ins: PlugIns | None = None
     engines: Engines = field(factory=Engines)
     keeps_model: bool = False
+    goes_on: bool = False
     _lists: ProviderLists = field(factory=ProviderLists, init=False)
     warm_up: WarmUp = field(init=False)
     _has_validator: bool = field(default=False, init=False)
     _usage: SqliteUsageLedger | None = field(default=None, init=False)
     _audit: SqliteAuditTrail | None = field(default=None, init=False)
     _store: KeptStore | None = field(default=None, init=False)
+    _book: TurnBook | None = field(default=None, init=False)
     _telemetry: Telemetry | None = field(default=None, init=False)
     _keys: StoredKeys | None = field(default=None, init=False)
     _just_read: dict[str, Settings] = field(factory=dict[str, Settings], init=False)
@@ -173,7 +176,7 @@ class Process:
 
     async def aclose(self) -> None:
         """Close everything that sessions share, in bounded time."""
-        for shared in (self.engines, self._usage, self._audit, self._telemetry):
+        for shared in (self._book, self.engines, self._usage, self._audit, self._telemetry):
             if shared is not None:
                 with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                     await shared.aclose()
@@ -196,9 +199,9 @@ class Process:
         )
         from punie.adapters.storage.state_file import StateFile
         from punie.adapters.storage.usage import SqliteUsageLedger
+        from punie.adapters.telemetry.asked_for import telemetry_of
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
-        from punie.bootstrap.optional_parts import telemetry_of
         from punie.bootstrap.session_setup import Shared
         from punie.bootstrap.settings.files import database_file
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
@@ -229,10 +232,13 @@ class Process:
     def _stored_sessions(self) -> StoredSessions:
         from punie.adapters.local.machine import LocalClock
         from punie.application.sessions.stored import StoredSessions
-        from punie.bootstrap.optional_parts import session_store, user_settings
+        from punie.bootstrap.optional_parts import session_store, turn_book, user_settings
 
-        self._store = session_store(self.environ, user_settings(self.environ, self.flags), self.log)
-        return StoredSessions(self._store, LocalClock(), self.log, keeps=self._keeps)
+        settings = user_settings(self.environ, self.flags)
+        self._store = session_store(self.environ, settings, self.log)
+        self._book = turn_book(self.environ, settings, self.log)
+        clock, wait_s = LocalClock(), settings[TURN_WAIT_S]
+        return StoredSessions(self._store, clock, self.log, self._keeps, self._book, self.goes_on, wait_s)
 
     async def _keeps(self, cwd: str) -> bool:
         """Whether a new session is kept. The settings read here are used for the session as well."""
@@ -283,7 +289,7 @@ async def own_agent(
     environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger
 ) -> AsyncGenerator[PunieAgent]:
     """The agent of one process, with the process's lifetime around it; its sessions are closed at the end."""
-    process = Process(environ, flags, log)
+    process = Process(environ, flags, log, goes_on=True)
     process.warm_up.start()
     try:
         async with PunieAgent(process.session_scope, log, process.stored) as agent:

@@ -1,4 +1,4 @@
-"""Parts of the process that need an optional library: sessions on a PostgreSQL server, and the sending of spans."""
+"""Parts of the process that need an optional library: sessions on a PostgreSQL server, and turns that survive."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from punie import __version__
 from punie.bootstrap.settings.files import database_file
-from punie.bootstrap.settings.keys import SESSION_STORE
+from punie.bootstrap.settings.keys import DURABLE, SESSION_STORE
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings
 from punie.domain.errors import SettingsError
-from punie.domain.values.display import one_line
 
 if TYPE_CHECKING:
     from punie.adapters.storage.sessions.postgres import PostgresSessionStore
     from punie.adapters.storage.sessions.user_file import SqliteSessionStore
-    from punie.adapters.telemetry.exporting import Telemetry
+    from punie.ports.turns import TurnBook
 
     KeptStore: TypeAlias = SqliteSessionStore | PostgresSessionStore
 
@@ -62,46 +60,20 @@ def _store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) 
     return PostgresSessionStore(url, log, LocalProcessTable())
 
 
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
-WITH_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-SPOKEN = "http/protobuf"
-NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+def turn_book(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> TurnBook | None:
+    """The book of turns that survive their process; None where none does. Nothing is opened before the first use.
 
-
-def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry | None:
-    """The sender of the sessions' spans; None where the environment asks for none, or where the log says why not."""
-    off = _is_true(environ.get("OTEL_SDK_DISABLED")) or environ.get("OTEL_TRACES_EXPORTER", "otlp") == "none"
-    if off or not any(environ.get(name, "").strip() for name in ENDPOINTS):
+    Raises `SettingsError` where the library for it is not installed.
+    """
+    if not settings[DURABLE]:
         return None
-    protocol = next((environ[name] for name in PROTOCOLS if environ.get(name)), SPOKEN)
-    if protocol != SPOKEN:
-        log.warning("telemetry: spans are sent as %s alone, and %s is asked for: none are sent", SPOKEN, protocol)
-        return None
-    if not all(_installed(name) for name in NEEDED):
+    if importlib.util.find_spec("dbos") is None:
         from punie.mechanics.installation import install_line
 
-        log.warning("telemetry: an endpoint is set, and the library for it is not installed: %s", install_line("otel"))
-        return None
-    try:
-        from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry
+        why = f"{DURABLE.name} needs a library that is not installed: {install_line('durable')}"
+        raise SettingsError(settings.origins.get(DURABLE.name, DURABLE.name), why)
+    from punie.adapters.durable.book import DbosTurnBook, Place
+    from punie.adapters.local.machine import LocalProcessTable
 
-        timeout_s = None if any(environ.get(name) for name in TIMEOUTS) else TIMEOUT_S
-        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s)
-    except Exception as error:  # noqa: BLE001 - another library may raise anything here
-        log.warning("telemetry: its variables cannot be used, and no spans are sent: %s", one_line(str(error), 300))
-        return None
-    log.info("telemetry: spans are sent to the endpoint that the environment names")
-    return telemetry
-
-
-def _is_true(value: str | None) -> bool:
-    return (value or "").strip().lower() == "true"
-
-
-def _installed(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ImportError:  # the package around it is missing
-        return False
+    place = Place(settings[SESSION_STORE], database_file(environ).with_name("turns.sqlite"))
+    return DbosTurnBook(place, LocalProcessTable(), log)

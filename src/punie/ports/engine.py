@@ -51,6 +51,16 @@ class ToolDoor(Protocol):
         ...
 
     @abstractmethod
+    async def answered(self, snapshot: Callable[[], bytes]) -> None:
+        """Take note that the model answered: awaited after each answer, before the first of its calls.
+
+        `snapshot` gives the history with that answer, whose calls have no results yet. A turn that survives its process
+        goes on from there (`Turn.going_on`). An engine that does not say so goes on from the session's log, where an
+        answer is found once one of its calls is.
+        """
+        ...
+
+    @abstractmethod
     def cut_short(self, call_id: str) -> ToolResult | None:
         """The result of a call that was cancelled while it ran, for the history; None where there is none to tell."""
         ...

@@ -38,6 +38,11 @@ class Upkeep(Protocol[H]):
         ...
 
     @abstractmethod
+    async def heard(self, history: H) -> None:
+        """Note a history that ends with an answer whose calls have no results yet; see `ToolDoor.answered`."""
+        ...
+
+    @abstractmethod
     async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
         """Note how the request that is made now begins; digests are made of it, and nothing is kept.
 

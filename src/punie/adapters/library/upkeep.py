@@ -99,6 +99,9 @@ class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
     async def call(self, call: ToolCall) -> ToolResult:
         return ToolResult.failure(TEXT_ONLY)
 
+    async def answered(self, snapshot: Callable[[], bytes]) -> None:
+        """Do nothing: the turn around this one goes on without it."""
+
     def cut_short(self, call_id: str) -> ToolResult | None:
         return None
 
@@ -113,6 +116,9 @@ class _Aside(ToolDoor, EventSink, Upkeep[H], Generic[H]):
 
     async def spent(self, usage: Usage, context_tokens: int = 0) -> None:
         self.used += usage
+
+    async def heard(self, history: H) -> None:
+        """Do nothing: the turn around this one goes on without it."""
 
     async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
         """Do nothing: no later request goes on from this one."""
@@ -155,6 +161,11 @@ class HistoryUpkeep(Upkeep[H], Generic[H]):
         await self.events.emit(UsageChanged(self._total))
         if context_tokens > 0:
             await self.events.emit(ContextUsed(context_tokens))
+
+    async def heard(self, history: H) -> None:
+        """Offer the door a snapshot, which is made only where it is wanted."""
+        if self.tools is not None:
+            await self.tools.answered(partial(self.library.encode, history))
 
     async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
         """Tell the listener digests of how the request begins."""

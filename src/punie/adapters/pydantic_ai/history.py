@@ -140,9 +140,24 @@ def _encoded(message: ModelMessage) -> bytes:
 _JSON = Memo(_encoded, lasts=lambda encoded: len(encoded) < LONG_BYTES)
 
 
-def parse(snapshot: bytes) -> list[ModelMessage]:
-    """The messages of a snapshot. Raises `UnreadableSnapshotError` for other bytes."""
+def parse(snapshot: bytes, *, within: bool = False) -> list[ModelMessage]:
+    """The messages of a snapshot; `within` a turn the last may be an answer whose calls were not made yet.
+
+    Raises `UnreadableSnapshotError` for other bytes.
+    """
     try:
-        return repair_messages(ModelMessagesTypeAdapter.validate_json(snapshot))
+        messages = ModelMessagesTypeAdapter.validate_json(snapshot)
     except ValidationError as error:
         raise UnreadableSnapshotError from error
+    if within and messages and isinstance(messages[-1], ModelResponse):
+        return [*repair_messages(messages[:-1]), messages[-1]]
+    return repair_messages(messages)
+
+
+def without_open_calls(messages: list[ModelMessage]) -> list[ModelMessage]:
+    """The messages, the last answer without its calls: of those that were made, the log tells."""
+    last = messages[-1] if messages else None
+    if not isinstance(last, ModelResponse) or not last.tool_calls:
+        return messages
+    said = unfinished(last)
+    return [*messages[:-1], said or ModelResponse(parts=[TextPart(NO_ANSWER)])]

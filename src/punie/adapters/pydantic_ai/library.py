@@ -26,7 +26,15 @@ from pydantic_ai.usage import UsageLimits
 from punie.adapters.pydantic_ai.bodies import with_whole_bodies
 from punie.adapters.pydantic_ai.earlier import History, earlier_of
 from punie.adapters.pydantic_ai.failures import FAILURES, place_of, run_error, set_up_error
-from punie.adapters.pydantic_ai.history import dump, lasting, mended, messages_of, parse, user_content
+from punie.adapters.pydantic_ai.history import (
+    dump,
+    lasting,
+    mended,
+    messages_of,
+    parse,
+    user_content,
+    without_open_calls,
+)
 from punie.adapters.pydantic_ai.provider_search import ProviderSearch, Search, search_of, without_searches
 from punie.adapters.pydantic_ai.shortening import pieces_of, shortened, starts_of, tokens_of, with_results_away
 from punie.adapters.pydantic_ai.streaming import PlainModel, StreamedModel, TurnStopped, is_held_to_a_form, usage_of
@@ -92,9 +100,9 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
 
     def decode(self, snapshot: bytes | None, since: Transcript) -> Messages:
         """The messages of a snapshot, and those of a transcript."""
-        history = [] if snapshot is None else parse(snapshot)
+        history = [] if snapshot is None else parse(snapshot, within=True)
         history = without_searches(history) if search_of(self.model) is Search.NONE else history
-        return [*history, *messages_of(since)]
+        return [*without_open_calls(history), *messages_of(since)] if since else history
 
     def encode(self, history: Messages) -> bytes:
         """The messages as the library writes them in JSON."""
@@ -104,7 +112,8 @@ class PydanticAiLibrary(ModelLibrary[Messages]):
         self, history: Messages, turn: Turn, *, tools: ToolDoor, events: EventSink, upkeep: Upkeep[Messages]
     ) -> AgentTurn:
         """A turn of the agent."""
-        known = earlier_of(history)
+        history = history if turn.going_on else without_open_calls(history)
+        known = None if turn.going_on else earlier_of(history)  # the run has to hold the answer that it goes on from
         model = StreamedModel(self.model, turn.id, events, upkeep, () if known is None else history, known)
         own = turn_settings(turn, self.model)
         return AgentTurn(self.agent, turn, history, TurnDeps(turn.session_id, tools, Listed(), model, upkeep), own)
@@ -164,7 +173,7 @@ class AgentTurn(LibraryTurn[Messages]):
         turn, model = self._turn, self._deps.model
         try:
             async with self._agent.iter(
-                user_content(turn.prompt),
+                None if turn.going_on else user_content(turn.prompt),
                 message_history=None if model.earlier else self._history or None,
                 model=model,
                 conversation_id=next((m.conversation_id for m in reversed(model.earlier) if m.conversation_id), None),
@@ -199,7 +208,7 @@ class AgentTurn(LibraryTurn[Messages]):
         """The history with what the turn added to it, or what became of all that where it was made shorter."""
         if self._run is None:
             return list(self._history)
-        if self._deps.upkeep.shorter is not None:
+        if self._deps.upkeep.shorter is not None or self._turn.going_on:
             return [*self._deps.model.earlier, *self._run.all_messages()]
         return [*self._history, *self._run.new_messages()]
 

@@ -160,6 +160,7 @@ class OnlyTheDesk(AbstractCapability[TurnDeps]):
                 tool = tools.get(part.tool_name)
                 if tool is None or tool.tool_def.defer_loading:
                     tools[part.tool_name] = self._toolset.unknown(part.tool_name)
+        await ctx.deps.upkeep.heard([*ctx.deps.model.earlier, *ctx.messages, response])
         return response
 
 

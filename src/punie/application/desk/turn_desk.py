@@ -41,6 +41,7 @@ from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_text
 from punie.ports.engine import ToolDoor
 from punie.ports.machine import Clock
+from punie.ports.turns import StepKind
 
 END_LIMIT_S = 1.0
 """How long a slow client may hold up the last update of a cancelled call."""
@@ -124,13 +125,22 @@ async def _at_once() -> None:
     """Hold up no request."""
 
 
+def _unknown(_call: ToolCall) -> ToolResult | None:
+    return None
+
+
+async def _unrecorded(_kind: StepKind, _name: str, _snapshot: Callable[[], bytes] | None = None) -> None:
+    """Record no step."""
+
+
 @define
 class TurnDesk(ToolDoor):
     """The desk as one turn's engine uses it; lives as long as the turn.
 
     After `close` or `cancel` no effect starts any more, whatever the engine still does. `news` gives a note for the
     model, which the result of the next call carries; mostly empty. `ahead` is awaited before each request to the model.
-    `given` has the prompts that joined the turn.
+    `given` has the prompts that joined the turn. `past` gives the results of calls that a process before this one made
+    in the turn, and `stepped` is awaited after each answer, with the engine's memory, and after each call.
     """
 
     desk: SessionDesk
@@ -138,6 +148,8 @@ class TurnDesk(ToolDoor):
     news: Callable[[], Awaitable[str]] = _no_news
     ahead: Callable[[], Awaitable[None]] = _at_once
     given: Callable[[], tuple[Prompt, ...]] = _none
+    past: Callable[[ToolCall], ToolResult | None] = _unknown
+    stepped: Callable[[StepKind, str, Callable[[], bytes] | None], Awaitable[None]] = _unrecorded
     requests: RequestWatch = field(init=False)
     _state: TurnState = field(factory=TurnState, init=False)
     _order: MessageOrder = field(factory=MessageOrder, init=False)
@@ -159,7 +171,10 @@ class TurnDesk(ToolDoor):
         return ToolCatalog(tool for tool in self.desk.registry.catalog() if tool.name in only)
 
     async def call(self, call: ToolCall) -> ToolResult:
-        result = await self._call(call, None)
+        result = self.past(call)
+        if result is None:
+            result = await self._call(call, None)
+            await self.stepped(StepKind.CALL, call.name, None)
         if self.desk.hooks is not None:
             await anyio.lowlevel.checkpoint()  # a hook may have ended the turn
         return result
@@ -185,6 +200,9 @@ class TurnDesk(ToolDoor):
             self._cut[call.id] = ended
             self._leave(under_way, ended)
         return ended
+
+    async def answered(self, snapshot: Callable[[], bytes]) -> None:
+        await self.stepped(StepKind.REQUEST, self.requests.model, snapshot)
 
     def cut_short(self, call_id: str) -> ToolResult | None:
         return self._cut.get(call_id)

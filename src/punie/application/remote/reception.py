@@ -28,8 +28,9 @@ class Reception(OwnTaskGroup):
     """The open sessions and their connections; an async context manager inside `agent`, for as long as the server.
 
     A `holder` is a connection, compared by identity. A session whose client lost its connection goes on for `grace_s`
-    seconds and is then closed; its log stays in the store. At `sessions_limit` a new session closes one without a
-    client: the one that is idle and kept, and has waited the longest.
+    seconds, and for `wait_s` more while a turn runs that survives its process; then it is closed, and its log stays in
+    the store. At `sessions_limit` a new session closes one without a client: the one that is idle and kept, and has
+    waited the longest.
     """
 
     agent: PunieAgent
@@ -37,6 +38,7 @@ class Reception(OwnTaskGroup):
     grace_s: float = GRACE_S
     away_limit_s: float = AWAY_LIMIT_S
     sessions_limit: int = SESSIONS_LIMIT
+    wait_s: float = 86_400.0
     _coming: int = field(default=0, init=False)
     _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
@@ -148,6 +150,8 @@ class Reception(OwnTaskGroup):
     async def _wait(self, room: Room, waiting: anyio.CancelScope) -> None:
         with waiting:
             await anyio.sleep(self.grace_s)
+            with anyio.move_on_after(self.wait_s):
+                await self.agent.rest(room.id)
         if waiting.cancel_called:
             return
         self.log.info("session %s: no client came back for it; it is closed", room.id)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import anyio
 from attrs import define, field, frozen
 
+from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.log_reading import Conversation, LoggedTurn, logged_turns
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
@@ -38,7 +39,7 @@ from punie.domain.session.log import (
     is_taken_back,
     title_of,
 )
-from punie.domain.session.transcript import TranscriptBuilder
+from punie.domain.session.transcript import TranscriptBuilder, before_last_prompt
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
@@ -64,7 +65,7 @@ class KeptSession:
 
     `next_sequence` is the number of its next entry. `summary` is None for a new session. `choice` is the model that was
     used last, `context` the latest use of the model's context, `told` what the model knows of its surroundings and
-    `sent` how a request began, each where the log has it.
+    `sent` how a request began, each where the log has it. `broken` is the turn with which the session goes on.
     """
 
     store: SessionStore
@@ -75,6 +76,7 @@ class KeptSession:
     context: ContextUsed | None = None
     told: SituationTold | None = None
     sent: RequestBegun | None = None
+    broken: BrokenTurn | None = None
 
     async def let_go(self) -> None:
         """Release the lease, in bounded time; where that fails the lease expires."""
@@ -169,12 +171,15 @@ class StoredMemory:
         memory = await self.named(engine.name)
         if memory.snapshot is None:
             return memory
+        return memory if await self._can_be_opened(memory, engine) else await self.whole()
+
+    async def _can_be_opened(self, memory: EngineMemory, engine: Engine) -> bool:
         try:
             await memory.opened(engine, self.session_id).aclose()
         except UnreadableSnapshotError as error:
             self.log.warning("session %s: it goes on from its log: %s", self.session_id, error.cause)
-            return await self.whole()
-        return memory
+            return False
+        return True
 
     async def named(self, engine: str) -> EngineMemory:
         """As `of`, by the engine's name, without a test whether the engine can read the snapshot."""
@@ -185,6 +190,22 @@ class StoredMemory:
             return await self.whole()
         since = await self._taken(snapshot.sequence)
         return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
+
+    async def within(self, engine: Engine, broken: BrokenTurn) -> EngineMemory:
+        """The memory with which the engine goes on in a turn that was broken off; says in `broken` how it does.
+
+        The engine has what it kept within the turn. Without that it begins the turn again, if no call was made yet, and
+        else goes by the log. Raises `SessionStoreError`.
+        """
+        snapshot = await self._snapshot()
+        if snapshot is not None and snapshot.engine == engine.name and snapshot.sequence >= broken.sequence:
+            memory = EngineMemory(snapshot.state)
+            if await self._can_be_opened(memory, engine):
+                broken.within = True
+                broken.since((await self._taken(snapshot.sequence)).build())
+                return memory
+        memory = await self.of(engine)
+        return memory if broken.begun else EngineMemory(memory.snapshot, before_last_prompt(memory.since))
 
     async def whole(self) -> EngineMemory:
         """The whole log as a transcript. Raises `SessionStoreError`."""
@@ -239,6 +260,9 @@ class KeptRecord(SessionRecord):
         await self.writer.write(lasting=True)
         if not self._titled:
             self._title = title_of(accepted.prompt)
+
+    def go_on(self, accepted: PromptAccepted) -> None:
+        self.entries.turn.take(accepted)
 
     async def turns(self) -> Sequence[LoggedTurn]:
         return await logged_turns(self.kept.store, self.kept.lease.session_id)

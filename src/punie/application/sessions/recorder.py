@@ -124,6 +124,10 @@ class SessionRecord(Protocol):
         """Record a prompt before its turn begins. Raises `SessionStoreError` or `LeaseLostError`."""
         ...
 
+    def go_on(self, accepted: PromptAccepted) -> None:
+        """The turn of that prompt, which the record has, goes on."""
+        del accepted
+
     @abstractmethod
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
@@ -237,6 +241,11 @@ class SessionRecorder(EventSink):
         if self.watch is not None:
             self.watch(self.clock.epoch_s(), accepted)
         await self.record.begin_turn(accepted)
+
+    def go_on(self, accepted: PromptAccepted) -> None:
+        """Go on with a turn that another process began."""
+        self.turn.take(accepted)
+        self.record.go_on(accepted)
 
     async def steered(self, steered: PromptSteered) -> None:
         """Record a prompt that joins the turn. Raises `SessionStoreError` or `LeaseLostError`."""

@@ -7,26 +7,36 @@ from collections.abc import Awaitable, Callable
 
 from attrs import define, evolve
 
+from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.sessions.kept_record import RENEW_S, KeptSession, StoredMemory
 from punie.application.sessions.log_reading import Conversation
 from punie.application.sessions.recorder import EngineMemory, Tell
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
-from punie.domain.session.log import LogEntry, SessionBegun, SessionPage, SessionSummary, is_taken_back
+from punie.domain.session.events import ContextUsed, TurnEnded
+from punie.domain.session.log import LogEntry, LoggedEvent, SessionBegun, SessionPage, SessionSummary, is_taken_back
 from punie.domain.session.open_calls import LogEnd
 from punie.domain.session.session import SessionSpec
 from punie.ports.engine import Engine
 from punie.ports.machine import Clock
 from punie.ports.sessions import SessionLease, SessionStore
+from punie.ports.turns import TurnBook
 
 
 @define
 class StoredSessions:
-    """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept."""
+    """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept.
+
+    `book` has the turns that survive their process; None where none does. Where it `goes_on`, a session that is taken
+    up goes on with a turn that was broken off; such a turn waits `wait_s` for its client.
+    """
 
     store: SessionStore
     clock: Clock
     log: logging.Logger
     keeps: Callable[[str], Awaitable[bool]] | None = None
+    book: TurnBook | None = None
+    goes_on: bool = False
+    wait_s: float = 86_400.0
 
     async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
@@ -50,17 +60,21 @@ class StoredSessions:
             raise UnknownSessionError(session_id)
         lease = await self.store.acquire(session_id)
         try:
-            end = await self._closed(lease, tell)
+            end, broken = await self._closed(lease, tell)
             summary = await self.store.summary(session_id) or SessionSummary(session_id, "")
         except BaseException:
             await KeptSession(self.store, lease).let_go()
             raise
         after = summary.last_sequence + 1
-        return KeptSession(self.store, lease, after, summary, end.choice, end.context, end.told, end.sent)
+        return KeptSession(self.store, lease, after, summary, end.choice, end.context, end.told, end.sent, broken)
 
-    async def memory(self, session_id: str, engine: Engine) -> EngineMemory:
-        """The conversation as that engine can continue it. Raises `SessionStoreError`."""
-        return await StoredMemory(self.store, session_id, self.log).of(engine)
+    async def memory(self, session_id: str, engine: Engine, broken: BrokenTurn | None = None) -> EngineMemory:
+        """The conversation as that engine can continue it, in the middle of a turn that was broken off.
+
+        Raises `SessionStoreError`.
+        """
+        stored = StoredMemory(self.store, session_id, self.log)
+        return await (stored.of(engine) if broken is None else stored.within(engine, broken))
 
     async def fork(self, session_id: str, new_id: str) -> None:
         """Copy a session as it is now, also while it is in use. Raises as `take_up`."""
@@ -89,9 +103,27 @@ class StoredSessions:
         if not await self.store.delete(session_id):
             raise UnknownSessionError(session_id)
 
-    async def _closed(self, lease: SessionLease, tell: Tell | None) -> LogEnd:
-        """Log the end of a turn whose process died, so that every reader of the log sees the same."""
-        session_id, end = lease.session_id, LogEnd()
+    async def _claimed(self, turn: BrokenTurn) -> BrokenTurn | None:
+        """The turn, with its place in the book; None where it does not go on."""
+        if self.book is None or not self.goes_on or not turn.can_go_on:
+            return None
+        turn.steps = await self.book.claim(turn.turn_id)
+        return None if turn.steps is None else turn
+
+    async def _owed(self, end: LogEnd, turn: BrokenTurn) -> tuple[tuple[LoggedEvent, ...], BrokenTurn | None]:
+        """The events that close the log, and the turn that goes on."""
+        owed = end.owed()
+        broken = await self._claimed(turn) if owed else None
+        if broken is not None:
+            owed = tuple(event for event in owed if not isinstance(event, (ContextUsed, TurnEnded)))
+        return owed, broken
+
+    async def _closed(self, lease: SessionLease, tell: Tell | None) -> tuple[LogEnd, BrokenTurn | None]:
+        """Log the end of a turn whose process died, so that every reader of the log sees the same.
+
+        A turn that goes on, which is returned as well, is not ended; the calls that its process was making are.
+        """
+        session_id, end, turn = lease.session_id, LogEnd(), BrokenTurn()
         prompt = await self.store.last_prompt(session_id)
         short = tell is None and not is_taken_back(prompt, await self.store.rewinds(session_id))
         after = max(0, prompt - LogEnd.LOOKS_BACK) if short else 0
@@ -99,12 +131,13 @@ class StoredSessions:
         async for page in Conversation(self.store, session_id, after):
             for entry in page:
                 end.take(entry.event)
+                turn.take(entry)
                 if tell is not None:
                     await tell(entry)
             if self.clock.monotonic_s() - alive_s > RENEW_S:  # a client may take long to be told
                 await self.store.renew(lease)
                 alive_s = self.clock.monotonic_s()
-        closing, now = end.owed(), self.clock.epoch_s()
+        (closing, broken), now = await self._owed(end, turn), self.clock.epoch_s()
         if closing:
             summary = await self.store.summary(session_id)  # it counts what a newer version wrote as well
             last = 0 if summary is None else summary.last_sequence
@@ -113,4 +146,4 @@ class StoredSessions:
             if tell is not None:
                 for entry in entries:
                     await tell(entry)
-        return end
+        return end, broken

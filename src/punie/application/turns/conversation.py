@@ -6,12 +6,16 @@ import logging
 
 from attrs import field, frozen
 
+from punie.application.sessions.broken_turn import DurableTurns
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import EngineMemory, MemoryRecord, SessionRecord
 from punie.application.sessions.stored import StoredSessions
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf
+from punie.domain.session.session import SessionSpec
+from punie.domain.tools.catalog import ClientCapabilities
 from punie.ports.engine import Engine, EngineSession
 from punie.ports.machine import Clock
+from punie.ports.turns import TurnBook, TurnOrder
 
 
 @frozen
@@ -25,6 +29,7 @@ class Conversation:
     shelf: ModelShelf
     kept: KeptSession | None = None
     memory: EngineMemory = field(factory=EngineMemory)
+    book: TurnBook | None = None
 
     @classmethod
     async def of(
@@ -32,8 +37,9 @@ class Conversation:
     ) -> Conversation:
         """The conversation of a session that was taken up, or a new one. Raises `SessionStoreError`."""
         if taken is None or taken.summary is None:
-            return cls(engine, shelf, taken)
-        return cls(engine, shelf, taken, await stored.memory(taken.summary.id, engine))
+            return cls(engine, shelf, taken, book=stored.book)
+        memory = await stored.memory(taken.summary.id, engine, taken.broken)
+        return cls(engine, shelf, taken, memory, stored.book)
 
     def opened(self, session_id: str) -> EngineSession:
         """The engine's side of the conversation."""
@@ -42,6 +48,14 @@ class Conversation:
     def record(self, clock: Clock, log: logging.Logger) -> SessionRecord:
         """The record of the session's events."""
         return MemoryRecord() if self.kept is None else KeptRecord(self.kept, clock, log)
+
+    def durable(self, session_id: str, spec: SessionSpec, capabilities: ClientCapabilities) -> DurableTurns | None:
+        """The book for the session's turns; None where they end with their process."""
+        if self.book is None or self.kept is None:
+            return None
+        alone = not (spec.servers or capabilities.any_tool or capabilities.discover_tools)
+        order = TurnOrder("", session_id, spec.cwd, spec.additional_directories, capabilities, alone)
+        return DurableTurns(self.book, order, self.kept.broken)
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:
         """Counts the use of a context of that size and the cost, continuing from the session's former figures."""

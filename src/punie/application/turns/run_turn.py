@@ -10,8 +10,10 @@ import anyio
 from attrs import define, evolve, field
 
 from punie.application.desk.turn_desk import RequestWatch, TurnDesk
+from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.tools.own_tools import TALKING
 from punie.application.turns.hooked import more_work, with_hooks
+from punie.application.turns.keeping import TurnKeeping
 from punie.application.turns.live_session import Answered, LiveSession
 from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
@@ -137,18 +139,20 @@ class PromptTurn(RunningTurn):
     """A turn of one session; lives from the acceptance of the prompt to the last event.
 
     The cancel scope exists from the start, so that a cancel cannot come too early. `left` is called when the session
-    is free for the next turn, and `first` says whether this turn is the first one of the session. `stop_reason` is
-    None until the end, and where the turn failed.
+    is free for the next turn, and `first` says whether this turn is the first one of the session. `broken` is the
+    part of the turn that a process before this one did. `stop_reason` is None until the end, and where the turn failed.
     """
 
     session: LiveSession
     prompt: Prompt
     left: Callable[[], None]
     first: bool
+    broken: BrokenTurn | None = None
     id: str = field(factory=lambda: uuid.uuid4().hex, init=False)
     _scope: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     _desk: TurnDesk = field(init=False)
     _steering: Steering = field(init=False)
+    _keeping: TurnKeeping = field(init=False)
     _halted: str = field(default="", init=False)
     _limit: str | None = field(default=None, init=False)
     cancelled: bool = field(default=False, init=False)
@@ -159,9 +163,14 @@ class PromptTurn(RunningTurn):
 
     def __attrs_post_init__(self) -> None:
         lent = self.session.lent
+        self._keeping = TurnKeeping(self.session, self.cancel)
+        if self.broken is not None:
+            self.id = self.broken.turn_id
+            self._keeping.go_on(self.broken)
         self._steering = Steering(self.session.id, self.session.recorder.steered)
         within = self.id if lent is None else lent.turn_id
         self._desk = TurnDesk(self.session.desk, within, self._news, given=self._steering.given)
+        self._desk.past, self._desk.stepped = self._keeping.past, self._keeping.stepped
         if lent is not None and lent.budget is not None:
             self._desk.ahead = partial(lent.budget.check, self.id)
 
@@ -227,6 +236,11 @@ class PromptTurn(RunningTurn):
         self._scope.cancel()
 
     async def _answer(self, events: TurnEvents) -> StopReason:
+        if self.broken is not None:
+            events.before = events.usage = self.broken.used
+            await offer_search(self.session, self._desk.requests)
+            events.compact_share = self.session.limits.compact_share
+            return await self._run(await self._keeping.turn(self.broken), events)
         # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
         await self.session.switches.empty()
         await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)
@@ -239,6 +253,7 @@ class PromptTurn(RunningTurn):
             return outcome.stop_reason
         if outcome.prompt != self.prompt:
             await session.recorder.record.take(PromptFilled(outcome.prompt))
+        await self._keeping.begin(self.id)
         asked = await with_hooks(session, outcome.prompt)
         if isinstance(asked, str):
             await events.emit(TextDelta(asked, f"{self.id}-1"))
@@ -342,6 +357,7 @@ class PromptTurn(RunningTurn):
                 # The engine's memory lacks what no request had; the log has it.
                 snapshot = None if self.session.unheard else self.session.engine.snapshot()
                 await self.session.recorder.end_turn(reason, self.session.engine_name, snapshot, self._failure)
+                await self._keeping.ended("failed" if reason is None else reason.value)
             finally:
                 self._record(events.usage, reason)
                 self.left()

@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 from attrs import define, field
 
+from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
 from punie.application.turns.steering import QUEUE, WhileBusy, check_room, queue_words
@@ -119,6 +120,11 @@ class Place:
         told = NoticeGiven(NoticeSeverity.INFO, "The prompt waits for the turn that runs", queue_words(session.waiting))
         session.tasks.start_soon(session.recorder.lane.emit, told)
         return waiting
+
+    def go_on(self, broken: BrokenTurn) -> PromptTurn:
+        """The turn that a process before this one began."""
+        self.turn = PromptTurn(self.session, broken.prompt, self._leave, first=False, broken=broken)
+        return self.turn
 
     def joins(self, prompt: Prompt) -> bool:
         """Whether the prompt joins the turn that runs, by the setting; commands do not."""

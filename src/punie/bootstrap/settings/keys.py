@@ -286,6 +286,14 @@ SESSION_STORE = Key(
     "`postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
+DURABLE = Key(
+    "turns.durable", YES, False, "whether turns go on after a crash of their server (needs `punie[durable]`)",
+    NEVER, page="serve.md#turns-that-survive-their-server",
+)
+TURN_WAIT_S = Key(
+    "turns.wait_s", NUMBER, 86_400.0, "seconds that a turn which goes on waits for its client, with its questions",
+    NEVER, page="serve.md#turns-that-survive-their-server",
+)
 RECEIPTS = Key(
     "receipts.commits", YES, False, "whether a session's commits carry receipts: a git note, and trailers too",
     NEVER, page="changes.md#receipts",

@@ -18,6 +18,7 @@ from punie.adapters.acp.sessions import SessionMethods
 from punie.adapters.websocket.wire import WebSocketWire
 from punie.application.remote.connected_agent import ConnectedAgent
 from punie.application.remote.reception import SESSIONS_LIMIT, Reception
+from punie.application.remote.recovery import TurnRecovery
 from punie.bootstrap.lifespan import own_agent
 from punie.mechanics.jsonrpc.connection import Connection
 
@@ -107,4 +108,8 @@ async def served_clients(
         own_agent(environ, flags, log) as agent,
         Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,
     ):
+        stored = await agent.keeping()
+        if stored.book is not None:
+            reception.wait_s = stored.wait_s
+            reception.tasks.start_soon(TurnRecovery(reception, stored.book, log, stored.wait_s).keep)
         yield ServedClients(reception, log, draft=draft)

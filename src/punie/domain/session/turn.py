@@ -80,7 +80,9 @@ class TurnLimits:
 class Turn:
     """The task of an engine: answer `prompt` under `instructions`. `id` is unique in the process.
 
-    `effort` is the thinking effort of its model, where that can be set; None is the model's own default.
+    `effort` is the thinking effort of its model, where that can be set; None is the model's own default. With
+    `going_on` the engine was opened with what `ToolDoor.answered` was given within this turn: it makes the calls of
+    that answer, and the prompt is part of its history already.
     """
 
     id: str
@@ -89,6 +91,7 @@ class Turn:
     instructions: str = ""
     limits: TurnLimits = TurnLimits()
     effort: Effort | None = None
+    going_on: bool = False
 
 
 @frozen

@@ -20,9 +20,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
+from punie.adapters.telemetry.asked_for import telemetry_of
 from punie.adapters.telemetry.exporting import Telemetry
 from punie.adapters.telemetry.spans import CONTENT_BYTES, OPEN_CALLS, SessionSpans, model_attributes
-from punie.bootstrap.optional_parts import telemetry_of
 from punie.domain.session.events import (
     PermissionAsked,
     RequestEnded,

@@ -1,0 +1,1 @@
+"""Turns that survive their process, as workflows of DBOS."""

@@ -1,0 +1,306 @@
+"""The book of turns on DBOS: a turn is a workflow, and each of its steps is a step of the workflow.
+
+The workflow runs nothing of the turn itself. It waits in a thread of its own for the next step to be reported, and
+records it; the turn works where it always does, and waits for the record. So a workflow that is taken up again passes
+over the recorded steps by itself, and engines and tools know nothing of DBOS.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+from attrs import define, field, frozen
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos import error as dbos_error
+from sqlalchemy import create_engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from punie.adapters.durable.orders import JsonAlone, order_in, without_pickles, written
+from punie.domain.errors import SessionStoreError
+from punie.domain.session.log import ProcessIdentity
+from punie.domain.values.display import one_line
+from punie.ports.machine import ProcessTable
+from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnStatus, TurnSteps
+
+SCHEMA: Final = "punie_turns"
+VERSION: Final = "1"
+"""The version of orders and steps, and of nothing else: DBOS leaves the workflows of another version alone."""
+
+POLL_S: Final = 0.2
+"""How often a process looks for a turn that it claims."""
+
+CLAIM_LIMIT_S: Final = 15.0
+STEP_LIMIT_S: Final = 20.0
+SETTLED_S: Final = 0.01
+OWNER_ONLY: Final = 0o600
+_OPEN = ("PENDING", "ENQUEUED")
+_STATUS = {
+    **dict.fromkeys(_OPEN, TurnStatus.OPEN),
+    "CANCELLED": TurnStatus.CANCELLED,
+}
+T = TypeVar("T")
+
+
+class _LetGoError(BaseException):
+    """The process lets go of a turn; DBOS records exceptions, and a turn that is let go of stays open."""
+
+
+@define(eq=False)
+class _Report:
+    """A step on its way into the database; lives until it is there."""
+
+    step: Mapping[str, str] | None
+    done: threading.Event = field(factory=threading.Event)
+
+
+@define(eq=False)
+class _Hand(TurnSteps):
+    """The steps of a turn; `work` is the workflow's thread. Lives as long as the process has the turn."""
+
+    turn_id: str
+    begun: threading.Event = field(factory=threading.Event)
+    _reports: queue.SimpleQueue[_Report] = field(factory=queue.SimpleQueue)
+    _report: _Report | None = None
+    _over: bool = False
+
+    def work(self) -> str:
+        """Record steps as they come, until the last one."""
+        self.begun.set()
+        try:
+            while True:
+                step = DBOS.run_step({"name": "step"}, self._next)
+                self._recorded()
+                if step["kind"] == "end":
+                    return step["name"]
+        finally:  # also where another process has the turn, or called it off
+            self._over = True
+            _hands.pop(self.turn_id, None)
+            self._recorded()
+            while not self._reports.empty():
+                self._reports.get().done.set()
+
+    def _next(self) -> Mapping[str, str]:
+        self._report = self._reports.get()
+        if self._report.step is None:
+            raise _LetGoError
+        return self._report.step
+
+    def _recorded(self) -> None:
+        report, self._report = self._report, None
+        if report is not None:
+            report.done.set()
+
+    async def took(self, kind: StepKind, name: str) -> None:
+        await self._reported({"kind": kind.value, "name": one_line(name, 80)})
+
+    async def ended(self, how: str) -> None:
+        try:
+            await self._reported({"kind": "end", "name": how})
+            await anyio.to_thread.run_sync(self._settled, abandon_on_cancel=True)
+        except (TurnCalledOffError, SessionStoreError):
+            return  # whoever looks at the turn next finds its end in the session's log
+
+    def _settled(self) -> None:
+        """Wait until the workflow is over in the database too, which follows its last step; a bounded time."""
+        until_s = time.monotonic() + STEP_LIMIT_S
+        while DBOS.list_workflows(workflow_ids=[self.turn_id], status=list(_OPEN), load_input=False):
+            if time.monotonic() > until_s:
+                return
+            time.sleep(SETTLED_S)
+
+    def let_go(self) -> None:
+        """End the workflow's thread; the turn stays open."""
+        self._reports.put(_Report(None))
+
+    async def _reported(self, step: Mapping[str, str]) -> None:
+        report = _Report(step)
+        self._reports.put(report)
+        if not self._over:
+            await anyio.to_thread.run_sync(report.done.wait, STEP_LIMIT_S, abandon_on_cancel=True)
+        if (self._over and step["kind"] != "end") or not report.done.is_set():
+            await anyio.to_thread.run_sync(self._why, abandon_on_cancel=True)
+
+    def _why(self) -> None:
+        """Raise why a step was not recorded."""
+        found = DBOS.list_workflows(workflow_ids=[self.turn_id], status="CANCELLED", load_input=False)
+        if found:
+            raise TurnCalledOffError
+        raise SessionStoreError("the step of the turn was not recorded: another process has the turn, or none answers")
+
+
+_hands: dict[str, _Hand] = {}
+"""The turns of this process by their ids: DBOS is one for each process, and calls a function of a module."""
+
+
+@DBOS.workflow(name="punie.turn")
+def _turn(order: Mapping[str, Any]) -> str:
+    hand = _hands.setdefault(order["turn_id"], _Hand(order["turn_id"]))
+    return hand.work()
+
+
+@frozen
+class Place:
+    """The database of a book: a PostgreSQL URL as libpq reads it, or a file of this machine."""
+
+    url: str | None
+    file: Path
+
+    def config(self) -> DBOSConfig:
+        """The part of DBOS's configuration that says so."""
+        if self.url is None:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.file, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
+            return {"name": "punie", "system_database_url": f"sqlite:///{self.file}"}
+        import psycopg
+
+        connect = partial(psycopg.connect, self.url, connect_timeout=5)
+        engine = create_engine("postgresql+psycopg://", creator=connect, pool_size=4, pool_pre_ping=True)
+        return {"name": "punie", "system_database_engine": engine, "dbos_system_schema": SCHEMA}
+
+
+@define(eq=False)
+class DbosTurnBook(TurnBook):
+    """Turns as workflows, in PostgreSQL or in a file; lives as long as the process, of which it is the only one.
+
+    Nothing is opened before the first use. `processes` tell which of them live: turns of a process of this machine that
+    is gone are found at once, and those of another machine are left to the leases of their sessions.
+    """
+
+    place: Place
+    processes: ProcessTable
+    log: logging.Logger
+    _opening: threading.Lock = field(factory=threading.Lock, init=False)
+    _is_open: bool = field(default=False, init=False)
+
+    async def begin(self, order: TurnOrder) -> TurnSteps:
+        hand = _hands[order.turn_id] = _Hand(order.turn_id)
+
+        def start() -> None:
+            with SetWorkflowID(order.turn_id):
+                DBOS.start_workflow(_turn, written(order))
+
+        await self._do(start)
+        return hand
+
+    async def claim(self, turn_id: str) -> TurnSteps | None:
+        return await self._do(partial(self._claim, turn_id))
+
+    async def open_elsewhere(self) -> Sequence[TurnOrder]:
+        listed = await self._do(lambda: DBOS.list_workflows(status=list(_OPEN), name="punie.turn", load_output=False))
+        orders = (order_in(each.input) for each in listed if each.workflow_id not in _hands and not self._has(each))
+        return tuple(order for order in orders if order is not None)
+
+    async def called_off(self) -> Sequence[str]:
+        if not (mine := list(_hands)):
+            return ()
+        listed = partial(
+            DBOS.list_workflows, workflow_ids=mine, status="CANCELLED", load_input=False, load_output=False
+        )
+        return tuple(each.workflow_id for each in await self._do(listed))
+
+    async def known(self, limit: int = 50) -> Sequence[KnownTurn]:
+        listed = await self._do(partial(DBOS.list_workflows, name="punie.turn", limit=limit, sort_desc=True))
+        return tuple(known for known in map(_known, listed) if known is not None)
+
+    async def cancel(self, turn_id: str) -> bool:
+        def cancel() -> bool:
+            found = DBOS.list_workflows(workflow_ids=[turn_id], status=list(_OPEN), load_input=False)
+            if found:
+                DBOS.cancel_workflow(turn_id)
+            return bool(found)
+
+        return await self._do(cancel)
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            for hand in _hands.values():
+                hand.let_go()
+            _hands.clear()
+            await anyio.to_thread.run_sync(DBOS.destroy)
+
+    def _claim(self, turn_id: str) -> TurnSteps | None:
+        if not DBOS.list_workflows(workflow_ids=[turn_id], status=list(_OPEN), load_input=False):
+            return None
+        hand = _hands.get(turn_id)  # that of an earlier try, which took too long
+        if hand is None:
+            hand = _hands[turn_id] = _Hand(turn_id)
+            DBOS.resume_workflow(turn_id, queue_name=self._queue)
+        if hand.begun.wait(CLAIM_LIMIT_S):
+            return hand
+        raise SessionStoreError("the turn was not handed over in time")
+
+    def _has(self, status: Any) -> bool:
+        """Whether a process that is known to live has the turn."""
+        process = _process_in(status.executor_id or "")
+        return process is not None and self.processes.lives(process) is True
+
+    @property
+    def _server(self) -> str:
+        own = self.processes.own()
+        return f"{own.machine}|{own.pid}|{own.started}"
+
+    @property
+    def _queue(self) -> str:
+        return f"punie-{self._server}"
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """The result of `work` in a thread, with the database open. Raises `SessionStoreError`."""
+
+        def done() -> T:
+            try:
+                self._open()
+                return work()
+            except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
+                raise SessionStoreError(f"the book of turns cannot be used: {one_line(str(error), 200)}") from error
+
+        return await anyio.to_thread.run_sync(done)
+
+    def _open(self) -> None:
+        with self._opening:
+            if self._is_open:
+                return
+            without_pickles()
+            # LISTEN needs a connection of its own, and no pooler by transaction; nothing here waits for a message.
+            DBOS(
+                config={
+                    **self.place.config(),
+                    "executor_id": self._server,
+                    "application_version": VERSION,
+                    "use_listen_notify": False,
+                    "log_level": "CRITICAL",
+                    "serializer": JsonAlone(),
+                }
+            )
+            DBOS.listen_queues([self._queue])
+            began_s = time.monotonic()
+            DBOS.launch()
+            DBOS.register_queue(self._queue, polling_interval_sec=POLL_S)
+            self._is_open = True
+            self.log.info("turns: the book is open after %.2f s", time.monotonic() - began_s)
+
+
+def _process_in(server: str) -> ProcessIdentity | None:
+    machine, _, rest = server.partition("|")
+    pid, _, started = rest.partition("|")
+    return ProcessIdentity(machine, int(pid), started) if pid.isdigit() else None
+
+
+def _known(status: Any) -> KnownTurn | None:
+    order = order_in(status.input)
+    if order is None:
+        return None
+    how = status.output if isinstance(status.output, str) else ""
+    state = _STATUS.get(status.status, TurnStatus.ENDED)
+    times = [(milliseconds or 0) / 1000 for milliseconds in (status.created_at, status.updated_at)]
+    return KnownTurn(order, state, how, status.executor_id or "", *times)

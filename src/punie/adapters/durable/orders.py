@@ -1,0 +1,62 @@
+"""Orders of turns as JSON, the only form that is read from the book's database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from attrs import asdict, fields
+from dbos import Serializer
+from dbos._serialization import DefaultSerializer  # the library gives it no public name
+
+from punie.domain.tools.catalog import ClientCapabilities
+from punie.ports.turns import TurnOrder
+
+
+class JsonAlone(Serializer):
+    """Writes and reads JSON: DBOS's own form is a pickle, which runs whatever the database says."""
+
+    def serialize(self, data: Any) -> str:
+        """The data as JSON; an exception as its words."""
+        return json.dumps(data, default=str)
+
+    def deserialize(self, serialized_data: str) -> Any:
+        """The data. Raises `ValueError`."""
+        return json.loads(serialized_data)
+
+    def name(self) -> str:
+        """The name in the database's rows."""
+        return "punie_json"
+
+
+def without_pickles() -> None:
+    """Have DBOS refuse pickles: it reads one wherever a row says that it is one, whatever the serializer."""
+
+    def refused(_self: object, _serialized: str) -> Any:
+        raise ValueError("a pickle in the book of turns is not read")
+
+    setattr(DefaultSerializer, "deserialize", refused)  # noqa: B010 - a method of another library
+
+
+def written(order: TurnOrder) -> dict[str, Any]:
+    """The order as a value of JSON."""
+    return asdict(order)
+
+
+def order_in(inputs: object) -> TurnOrder | None:
+    """The order in a workflow's input; None where it has none that this version reads."""
+    try:
+        written_order = cast("Mapping[str, Any]", inputs)["args"][0]
+        kept: dict[str, Any] = {name: written_order[name] for name in _names(TurnOrder) if name in written_order}
+        capable = kept.get("capabilities", {})
+        known = {name: capable[name] for name in _names(ClientCapabilities) if name in capable}
+        directories = tuple(map(str, kept.get("additional_directories", ())))
+        kept |= {"capabilities": ClientCapabilities(**known), "additional_directories": directories}
+        return TurnOrder(**kept)
+    except (TypeError, KeyError, IndexError):
+        return None
+
+
+def _names(kind: type) -> list[str]:
+    return [each.name for each in fields(kind)]

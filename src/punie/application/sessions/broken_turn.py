@@ -1,0 +1,98 @@
+"""A turn whose process died, as its log has it: where it goes on, and which of its calls are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrs import define, field, frozen
+
+from punie.domain.session.events import CallFinished, RequestEnded, ToolCallAnnounced, TurnEnded
+from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
+from punie.domain.session.open_calls import NEVER_BEGAN
+from punie.domain.session.prompt_files import typed_in
+from punie.domain.session.transcript import INTERRUPTED, ToolUsed, Transcript
+from punie.domain.session.turn import Usage
+from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.json_value import json_text
+from punie.ports.turns import TurnBook, TurnOrder, TurnSteps
+
+GO_ON = Prompt.of_text(
+    "[Punie ended in the middle of this turn and was started again. Go on with the work that was asked for. Calls that "
+    "are done are not made again; check what an interrupted call did before you repeat it.]"
+)
+
+
+@define
+class BrokenTurn:
+    """The last turn of a log that has no end; takes the log's entries in order, and lives until the turn goes on.
+
+    `sequence` is that of the prompt, 0 where every turn has ended. `prompt` is as the model had it, `used` what its
+    requests cost. `within` says that the engine goes on from its own memory of this turn, `past` are the calls since
+    then, oldest first, and `steps` is where its steps are recorded.
+    """
+
+    turn_id: str = ""
+    sequence: int = 0
+    prompt: Prompt = field(factory=lambda: Prompt(()))
+    used: Usage = Usage()
+    begun: bool = False
+    within: bool = False
+    past: list[ToolUsed] = field(factory=list[ToolUsed])
+    accepted: PromptAccepted | None = None
+    steps: TurnSteps | None = None
+    _filled: bool = False
+
+    def take(self, entry: LogEntry) -> None:
+        """The next entry."""
+        match entry.event:
+            case PromptAccepted(turn_id, prompt):
+                self.turn_id, self.sequence, self.prompt, self.accepted = turn_id, entry.sequence, prompt, entry.event
+                self.used, self.begun, self._filled = Usage(), False, False
+            case PromptFilled(prompt):
+                self.prompt, self._filled = prompt, True
+            case TurnEnded():
+                self.sequence = 0
+            case RequestEnded() as ended:
+                self.used += ended.usage
+            case ToolCallAnnounced() | CallFinished():
+                self.begun = True
+            case _:
+                pass
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a model was at work; a command of Punie's own may have had its effect."""
+        return self.sequence > 0 and (self._filled or typed_in(self.prompt) is None)
+
+    def since(self, transcript: Transcript) -> None:
+        """Take the calls of what happened after the engine's memory; those that never began are made as if new."""
+        used = [item for item in transcript if isinstance(item, ToolUsed)]
+        self.past = [item for item in used if item.text != NEVER_BEGAN]
+
+    def result_of(self, call: ToolCall, *, looks: Callable[[], bool]) -> ToolResult | None:
+        """The result of that call from before the process died; None where the call is to be made.
+
+        An interrupted call is made again where it `looks` alone; else the model is told that its effect is not
+        known.
+        """
+        for place, item in enumerate(self.past):
+            if item.tool == call.name and json_text(item.arguments) == json_text(call.arguments):
+                del self.past[place]
+                if item.text == INTERRUPTED and looks():
+                    return None
+                code = None if item.outcome is ToolOutcome.SUCCEEDED else item.outcome.value
+                return ToolResult(item.outcome, (Text(item.text),), code=code)
+        return None
+
+
+@frozen
+class DurableTurns:
+    """The book for the turns of a session, and the order of each but for its own id; lives as long as the session.
+
+    `broken` is the turn with which the session goes on at once.
+    """
+
+    book: TurnBook
+    order: TurnOrder
+    broken: BrokenTurn | None = None

@@ -1,0 +1,95 @@
+"""A turn that survives its process: where its steps are recorded, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import define, evolve
+
+from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
+from punie.application.tools.session.call_tool import CallTool
+from punie.application.turns.live_session import LiveSession
+from punie.domain.errors import SessionStoreError
+from punie.domain.permission.policy import only_looks
+from punie.domain.session.turn import Turn
+from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.display import one_line
+from punie.ports.turns import StepKind, TurnCalledOffError, TurnSteps
+
+
+@define
+class TurnKeeping:
+    """The steps of one turn, and what is known of its calls from before; lives as long as the turn in this process.
+
+    Without `steps` the turn ends with its process. `cancel` is called where another process called the turn off.
+    """
+
+    session: LiveSession
+    cancel: Callable[[], None]
+    broken: BrokenTurn | None = None
+    steps: TurnSteps | None = None
+
+    async def begin(self, turn_id: str) -> None:
+        """Enter the turn in the book; where that fails, a person is told, and the turn ends with its process."""
+        session = self.session
+        if session.durable is None or session.lent is not None or not session.recorder.record.is_kept:
+            return
+        try:
+            self.steps = await session.durable.book.begin(
+                evolve(session.durable.order, turn_id=turn_id, session_id=session.id, model=session.model)
+            )
+        except SessionStoreError as error:
+            self._lost(error)
+
+    def go_on(self, broken: BrokenTurn) -> None:
+        """Record further steps of a turn that another process began."""
+        self.broken, self.steps = broken, broken.steps
+        if broken.accepted is not None:
+            self.session.recorder.go_on(broken.accepted)
+
+    async def turn(self, broken: BrokenTurn) -> Turn:
+        """The rest of that turn, for the engine; with an id of its own, since messages are numbered within each."""
+        session = self.session
+        instructions = await session.instructions.text(await session.situation())
+        limits = evolve(session.limits, max_requests=max(1, session.limits.max_requests - broken.used.requests))
+        prompt = GO_ON if broken.begun and not broken.within else broken.prompt
+        turn_id = f"{broken.turn_id}-{broken.used.requests}-{len(broken.past)}"
+        return Turn(turn_id, session.id, prompt, instructions, limits, session.effort, going_on=broken.within)
+
+    def past(self, call: ToolCall) -> ToolResult | None:
+        """The result of that call from the process before; None where the call is to be made now."""
+        if self.broken is None or not self.broken.past:
+            return None
+        registry = self.session.desk.registry
+        tool = registry.get(call.name)
+        meant = tool.meant(call) if isinstance(tool, CallTool) else call
+        found = registry.get(meant.name)
+        return self.broken.result_of(meant, looks=lambda: found is not None and only_looks(found.descriptor))
+
+    async def stepped(self, kind: StepKind, name: str, snapshot: Callable[[], bytes] | None = None) -> None:
+        """Record a step: the session's log first, with the engine's memory where there is a new one, then the book."""
+        if self.steps is None:
+            return
+        record = self.session.recorder.record
+        if snapshot is None:
+            await record.flush()
+        else:
+            await record.remember(self.session.engine_name, snapshot())
+        try:
+            await self.steps.took(kind, name)
+        except TurnCalledOffError:
+            self.cancel()
+        except SessionStoreError as error:
+            self._lost(error)
+
+    async def ended(self, how: str) -> None:
+        """Record the end of the turn; never raises."""
+        if self.steps is not None:
+            await self.steps.ended(how)
+
+    def _lost(self, error: SessionStoreError) -> None:
+        self.steps = None
+        self.session.log.warning("session %s: a turn ends with its process: %s", self.session.id, error)
+        warn = partial(self.session.recorder.notices.warn, "This turn would not survive a crash of the server")
+        warn(one_line(str(error), 300))

@@ -1,0 +1,65 @@
+"""Turns that survive their server: killed in mid-turn, and another server goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.e2e import scripts
+from tests.e2e.ide_parts import choose
+from tests.e2e.promptness import BOUND_S
+from tests.e2e.remote_client import RemoteClient, Server, serving
+from tests.e2e.scripts import RESULT, call, text
+
+pytest.importorskip("dbos")
+pytestmark = pytest.mark.anyio
+
+
+async def _until_it_says(path: Path, words: str) -> None:
+    """Wait until the file has the words; nobody tells when another process writes, hence the short naps."""
+    with anyio.fail_after(BOUND_S):
+        while words not in (path.read_text("utf-8") if path.exists() else ""):  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+async def _killed(server: Server) -> None:
+    assert server.process is not None
+    server.process.kill()
+    await server.process.wait()
+
+
+def _said(ide: RemoteClient) -> str:
+    return "\n".join(str(frame.message) for frame in ide.log.frames)
+
+
+async def test_another_server_goes_on_and_repeats_nothing(tmp_path: Path, project: Path) -> None:
+    home, effects = tmp_path / "home", project / "effects.txt"
+    (home / "punie").mkdir(parents=True)
+    (home / "punie" / "config.toml").write_text("[turns]\ndurable = true\n", "utf-8")
+    model = scripts.write(
+        tmp_path / "script.json",
+        [
+            text("First. "),
+            call("run_command", command="echo one >> effects.txt"),
+            call("run_command", command="echo two >> effects.txt; sleep 60"),
+            RESULT,
+            call("run_command", command="echo three >> effects.txt"),
+            text(" All done."),
+        ],
+    )
+    async with serving(home, project, None, "--model", model, exits=-9) as first, first.client({}) as ide:
+        ide.person.otherwise = choose("allow_once")
+        session = await ide.open(project)
+        await ide.start_prompt(session, "go")
+        await _until_it_says(effects, "two")
+        ide.ended_early = True
+        await _killed(first)
+    async with serving(home, project, None, "--model", model) as second, second.client({}, joined=True) as ide:
+        ide.person.otherwise = choose("allow_once")
+        await ide.initialize()
+        await ide.request("session/load", {"sessionId": session, "cwd": str(project), "mcpServers": []})
+        await ide.until(lambda: "All done." in _said(ide), "the end of the turn")
+        assert "This call was interrupted" in _said(ide)
+    assert effects.read_text("utf-8").split() == ["one", "two", "three"]
