@@ -12,13 +12,14 @@ import anyio.to_thread
 from attrs import define, evolve, field, frozen
 
 from punie.adapters.library.engine import LibraryEngine
+from punie.application.policy.allowed import model_allowed
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.application.turns.provider_lists import ProviderLists, provider_of
 from punie.bootstrap.plugins import PlugIns, installed_engines
-from punie.bootstrap.settings.keys import CONTEXT_TOKENS, ENGINE, MODEL, MODELS
+from punie.bootstrap.settings.keys import ALLOWED_MODELS, CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import PYDANTIC_AI
-from punie.domain.errors import EngineError, PunieError
+from punie.domain.errors import EngineError, EngineErrorKind, PunieError
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelSettings
 from punie.domain.servers.names import qualified_name
 from punie.domain.servers.server import ServerConfig
@@ -145,6 +146,23 @@ def sized_by(engine: Engine, settings: Settings) -> Settings:
     return settings if tokens is None else settings.having(CONTEXT_TOKENS, tokens)
 
 
+def engine_of(engines: Engines, settings: Settings, model: str | None = None) -> Engine:
+    """The engine of that model, or of the settings' own. Raises `EngineError`, also where the model is not allowed."""
+    model = model or settings[MODEL]
+    if not _allowed(settings, model):
+        place = settings.origins.get(ALLOWED_MODELS.name, "")
+        raise EngineError(
+            EngineErrorKind.CONFIGURATION.value,
+            f"{ALLOWED_MODELS.name} of {place} does not allow the model {model!r}.",
+            f"Choose one of {', '.join(settings[ALLOWED_MODELS])}, or direct.",
+        )
+    return engines.get(model, settings[ENGINE])
+
+
+def _allowed(settings: Settings, model: str | None) -> bool:
+    return model in {None, DIRECT} or model_allowed(settings[ALLOWED_MODELS], model or "")
+
+
 @frozen
 class EngineShelf(ModelShelf):
     """The models of one session. `settings` are those without the session's own choices."""
@@ -158,7 +176,7 @@ class EngineShelf(ModelShelf):
     def names(self) -> tuple[str, ...]:
         said = (self.settings[MODEL] or DIRECT, *self.settings[MODELS], DIRECT)
         listed = (name for provider in dict.fromkeys(map(provider_of, said)) for name in self.lists.of(provider))
-        return tuple(dict.fromkeys((*said, *listed)))
+        return tuple(name for name in dict.fromkeys((*said, *listed)) if _allowed(self.settings, name))
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
         engine = self.engines.made(model, self.settings[ENGINE])
@@ -167,7 +185,7 @@ class EngineShelf(ModelShelf):
     async def take(self, model: str) -> ReadyModel:
         choice = self.settings[ENGINE]
         named = None if model == DIRECT and self.settings[MODEL] is None else model
-        engine = self.engines.get(named, choice)
+        engine = self.engines.get(None, choice) if named is None else engine_of(self.engines, self.settings, named)
         await anyio.to_thread.run_sync(self.engines.load, named, choice, abandon_on_cancel=True)
         settings = sized_by(engine, with_model(self.settings, model))
         return ReadyModel(engine, disclosure_of(settings, self.servers), settings.context_tokens, settings.limits)

@@ -18,9 +18,9 @@ from punie.application.agent import PunieAgent
 from punie.application.sessions.going_back import committed_in
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
-from punie.bootstrap.engines import Engines, EngineShelf, sized_by, with_model
+from punie.bootstrap.engines import Engines, EngineShelf, engine_of, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
-from punie.bootstrap.server_files import ConfiguredServers, configured_servers
+from punie.bootstrap.server_files import ConfiguredServers, configured_servers, permitted
 from punie.bootstrap.settings.files import hooks_files, state_dir
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL, TURN_WAIT_S
 from punie.bootstrap.settings.settings import Settings
@@ -110,7 +110,8 @@ class Process:
     def _configured(self, spec: SessionSpec) -> tuple[ConfiguredServers, tuple[FoundHooks, ...]]:
         """The client's servers, the project's and the user's, with the problems of files; and the files of hooks."""
         found = configured_servers(self.environ, spec.cwd)
-        servers = evolve(found, configs=(*spec.servers, *found.configs))
+        sent = permitted(spec.servers, self.environ) if spec.servers else ()
+        servers = evolve(found, configs=(*sent, *found.configs))
         if not any(map(os.path.exists, hooks_files(self.environ, spec.cwd))):
             return servers, ()
         from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
@@ -141,7 +142,7 @@ class Process:
         read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
-        engine = self.engines.get(settings[MODEL], settings[ENGINE])
+        engine = engine_of(self.engines, settings)
         settings = sized_by(engine, settings)
         if peer.catalog is not None and not self._has_validator:  # without a catalogue the first call loads it
             await anyio.to_thread.run_sync(load_validator)
@@ -253,6 +254,7 @@ class Process:
         """Load the engine's library ahead of the first prompt, which raises its failure, and that of kept sessions."""
         try:
             settings = self.settings(os.devnull)
+            engine_of(self.engines, settings)
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:
             self.log.info("the engine is not ready: %s", error)

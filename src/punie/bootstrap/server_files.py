@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
 from attrs import evolve, frozen
 
+from punie.application.policy.allowed import server_allowed
 from punie.bootstrap.settings.files import user_settings_file
+from punie.bootstrap.settings.keys import ALLOWED_SERVERS
+from punie.bootstrap.settings.sources import load_settings
 from punie.domain.servers.entries import EntryError, EntrySource, broken, server_of
 from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import one_line
@@ -45,8 +49,16 @@ def user_servers_file(environ: Mapping[str, str]) -> Path:
     return user_settings_file(environ).with_name(FILE_NAME)
 
 
+def permitted(configs: Iterable[ServerConfig], environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
+    """The servers, those made unusable that `allowed.servers` forbids. Raises `SettingsError`."""
+    settings = load_settings(environ, {}, os.devnull)
+    patterns = settings[ALLOWED_SERVERS]
+    why = f"{ALLOWED_SERVERS.name} of {settings.origins.get(ALLOWED_SERVERS.name)} does not allow it"
+    return tuple(one if server_allowed(patterns, one) else broken(one, why) for one in configs)
+
+
 def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServers:
-    """The servers of the project in that absolute directory, and the user's.
+    """The servers of the project in that absolute directory, and the user's. Raises `SettingsError`.
 
     A file that cannot be read is named in `problems`, and the others are used. Of two servers with one name the
     project's is used, and of two in the project the one in `.punie/mcp.json`.
@@ -71,7 +83,7 @@ def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServer
             if other is not config:
                 problems.append(f"{path}: the server {config.name!r} is not used: {other.place} has one of that name")
             problems += (f"{path}: the server {config.name!r}: {warning}" for warning in config.warnings)
-    return ConfiguredServers(tuple(found.values()), tuple(problems))
+    return ConfiguredServers(permitted(found.values(), environ) if found else (), tuple(problems))
 
 
 def _servers_in(path: Path, source: EntrySource) -> tuple[ServerConfig, ...]:

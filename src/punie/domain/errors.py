@@ -311,6 +311,15 @@ class UnknownEffortError(ToldToClient):
 
 
 @define
+class ModeNotAllowedError(ToldToClient):
+    """The managed settings of this machine allow no mode as loose as that one."""
+
+    code = "mode_not_allowed"
+    sentence = "The policy of this machine allows no looser mode than {e.loosest}: the mode stays (docs/managed.md)."
+    loosest: str
+
+
+@define
 class SettingsError(ToldToClient):
     """The settings do not load, and nothing runs without them; `source` is the file, `reason` is in words."""
 

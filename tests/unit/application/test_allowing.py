@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punie.application.desk.allowing import allowing
+from punie.application.policy.written_rules import RuleSource, parse_flag
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.web.fetch_page import FetchPage
-from punie.bootstrap.settings.permissions import RuleSource, parse_flag
 from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.values.paths import Location
 from tests.fuzz import engine
 
-FLAGS = RuleSource("flag", "--allow", engine.HOME, lambda: engine.PARSER)
+FLAGS = RuleSource("flag", "--allow", engine.HOME, lambda: engine.PARSER, str)
 
 
 def decided(tool: str, arguments: dict[str, Any], policy: Policy) -> tuple[PermissionRequest, Decision, Policy, Facts]:

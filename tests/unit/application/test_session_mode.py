@@ -9,13 +9,15 @@ import pytest
 from punie.application.offer.registry import ToolRegistry
 from punie.application.tools.session.switch_mode import OFFERED, SWITCH_MODE, SwitchMode
 from punie.application.turns.live_session import SessionMode
+from punie.domain.errors import ModeNotAllowedError
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ModeChanged
-from punie.domain.tools.tool import ToolOutcome
+from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolSource
 from punie.domain.values.json_value import freeze_object
-from tests.unit.application.desk_bench import DeskBench, call, desk_of, tool
+from tests.fakes.permission import memory_approvals
+from tests.unit.application.desk_bench import DeskBench, RecordingTool, call, desk_of, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -92,3 +94,30 @@ def test_the_title_is_total(arguments: dict[str, object]) -> None:
         raise AssertionError
 
     assert "read-only" in SwitchMode(never).title(freeze_object(arguments))
+
+
+async def test_no_switch_leads_beyond_the_loosest_mode_of_the_machine() -> None:
+    bench = await desk_of([tool("look")], policy=Policy(Mode.READ_ONLY, loosest=Mode.ASK))
+    made = SessionMode(bench.desk.permission, bench.toolbox.registry, bench.client)
+    made.offer_the_way_out()
+    assert made.allowed == (Mode.READ_ONLY, Mode.ASK)
+    for mode in (Mode.AUTO, Mode.ACCEPT_EDITS):
+        with pytest.raises(ModeNotAllowedError, match="no looser mode than ask"):
+            await made.switch(mode)
+    bench.client.queue_permission(Selected("allow_once"))
+    result = await bench.turn().call(call(SWITCH_MODE, {"plan": "1. change", "mode": "accept-edits"}))
+    assert (result.outcome, made.current) == (ToolOutcome.DENIED, Mode.READ_ONLY)
+    bench.desk.permission.switch(Mode.AUTO)
+    assert made.current is Mode.ASK
+
+
+async def test_a_stored_grant_answers_nothing_where_the_machine_says_so_and_none_is_offered() -> None:
+    approvals = memory_approvals()
+    made = RecordingTool(ToolDescriptor("change", "edit", source=ToolSource.IDE))
+    bench = await desk_of([made], approvals=approvals)
+    bench.client.queue_permission(Selected("allow_stored"))
+    assert (await bench.turn().call(call("change"))).succeeded
+    bound = await desk_of([made], approvals=approvals, policy=Policy(grants=False))
+    bound.client.queue_permission(Selected("reject"))
+    assert not (await bound.turn().call(call("change"))).succeeded
+    assert "allow_stored" not in {option.id for option in bound.client.questions[0].options}

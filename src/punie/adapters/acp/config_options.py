@@ -30,10 +30,14 @@ class SetModeParams(Params):
     mode_id: str
 
 
-def mode_state(mode: Mode) -> dict[str, object]:
+def mode_state(options: SessionOptions) -> dict[str, object]:
     """ACP's `SessionModeState`."""
-    listed = [{"id": one.value, "name": name, "description": text} for one, (name, text) in MODE_WORDS.items()]
-    return {"currentModeId": mode.value, "availableModes": listed}
+    listed = [{"id": mode, "name": name, "description": text} for mode, name, text in _modes(options)]
+    return {"currentModeId": options.mode.value, "availableModes": listed}
+
+
+def _modes(options: SessionOptions) -> list[tuple[str, str, str | None]]:
+    return [(mode.value, *MODE_WORDS[mode]) for mode in options.modes]
 
 
 async def set_mode(agent: Agent, raw: Raw) -> object:
@@ -79,7 +83,7 @@ class SetModelParams(Params):
 def config_options(options: SessionOptions) -> list[Option]:
     """Every config option of a session with its current value; the thinking level only for models that have one."""
     menu = options.models
-    modes = [(one.value, name, text) for one, (name, text) in MODE_WORDS.items()]
+    modes = _modes(options)
     models = [(name, _label(name), None) for name in menu.models]
     told = [
         _select(MODE_OPTION, "mode", "Mode", "How much the agent may do without asking", options.mode.value, modes),

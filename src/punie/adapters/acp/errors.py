@@ -9,6 +9,7 @@ from punie.domain.errors import (
     EngineError,
     EngineErrorKind,
     InternalFault,
+    ModeNotAllowedError,
     PunieError,
     SessionBusyError,
     SessionHeldError,
@@ -30,6 +31,7 @@ _CODES: dict[type[PunieError], int] = {
     TooManySessionsError: INVALID_REQUEST,
     UnknownModelError: INVALID_PARAMS,
     UnknownEffortError: INVALID_PARAMS,
+    ModeNotAllowedError: INVALID_PARAMS,
 }
 
 _log = logging.getLogger("punie.acp")

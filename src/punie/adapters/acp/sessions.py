@@ -221,7 +221,7 @@ class SessionMethods:
         self._agent.greet(opened.id)
         self._agent.explore_models(opened.id)
         return {
-            "modes": mode_state(opened.options.mode),
+            "modes": mode_state(opened.options),
             "configOptions": config_options(opened.options),
             **discovered(opened.discovery, working=opened.working),
         }

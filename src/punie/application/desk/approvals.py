@@ -29,22 +29,23 @@ class Approvals:
 
 @define
 class KnownGrants:
-    """The grants that apply in one session: its own, and the stored ones; lives as long as the session."""
+    """The grants that apply in one session: its own, and those of the store, if any; lives as long as the session."""
 
-    store: GrantStore
+    store: GrantStore | None
     context: SessionContext
     _granted: set[GrantScope] = field(factory=set[GrantScope], init=False)
 
     async def covering(self, scope: GrantScope | None) -> tuple[GrantScope | None, frozenset[GrantScope]]:
         """The scope as far as it can be stored now, and every grant that is active."""
-        if scope is not None and scope.stored is not None and not await self.store.usable():
+        store = self.store
+        if scope is not None and scope.stored is not None and (store is None or not await store.usable()):
             scope = evolve(scope, stored=None)
-        stored = await self.store.active(self.context.clock.epoch_s())
+        stored = () if store is None else await store.active(self.context.clock.epoch_s())
         return scope, frozenset((*self._granted, *(grant.covers for grant in stored)))
 
     async def remember(self, grant: GrantScope, *, lasting: bool) -> None:
         """Keep a grant for the session; with `lasting` in the store, as far as the store takes it."""
-        if lasting:
+        if lasting and self.store is not None:
             now = self.context.clock.epoch_s()
             await self.store.purge(now)
             if await self.store.add(StoredGrant.of(grant, now)):

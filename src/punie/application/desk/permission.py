@@ -124,12 +124,12 @@ class SessionPermission:
     lent: list[SessionPermission] = field(factory=list["SessionPermission"], init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._grants = KnownGrants(self.approvals.grants, self.context)
+        self._grants = KnownGrants(self.approvals.grants if self.policy.grants else None, self.context)
         self._definitions = KnownDefinitions(self.approvals.pins, self.context)
 
     def switch(self, mode: Mode) -> None:
         """Decide in that mode from now on; open questions are decided again when they are answered."""
-        self.policy = evolve(self.policy, mode=mode)
+        self.policy = self.policy.in_mode(mode)
         for lent in self.lent:
             lent.switch(mode)
 

@@ -25,6 +25,7 @@ from punie.application.turns.instructions import Instructions, mode_fact
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf, SwitchLine
 from punie.application.turns.spending import SessionBudget, TurnBudget
 from punie.application.turns.steering import WaitingPrompt, WhileBusy
+from punie.domain.errors import ModeNotAllowedError
 from punie.domain.model.provider import DIRECT, Effort, ModelChoice, ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import CommandsChanged, ModeChanged
@@ -72,8 +73,18 @@ class SessionMode:
         """The mode in force."""
         return self.permission.policy.mode
 
+    @property
+    def allowed(self) -> tuple[Mode, ...]:
+        """The modes that the session may have, the strictest first."""
+        return tuple(mode for mode in Mode if mode.looseness <= self.permission.policy.loosest.looseness)
+
     async def switch(self, mode: Mode) -> None:
-        """Change to that mode and tell the client; nothing happens where the mode is in force already."""
+        """Change to that mode and tell the client; nothing happens where the mode is in force already.
+
+        Raises `ModeNotAllowedError`.
+        """
+        if mode not in self.allowed:
+            raise ModeNotAllowedError(self.permission.policy.loosest.value)
         if mode is self.current:
             return
         self.permission.switch(mode)
@@ -319,7 +330,7 @@ class LiveSession(OwnTaskGroup):
 
     def options(self) -> SessionOptions:
         """The settings that a person may change, as they are now."""
-        return SessionOptions(self.mode.current, self.menu)
+        return SessionOptions(self.mode.current, self.menu, self.mode.allowed)
 
     async def _keep_told(self, news: ToolNews) -> None:
         """Tell the client what changes between turns; until cancelled."""

@@ -9,7 +9,7 @@ from punie.application.turns.live_session import Answered, ForTheModel, Invocati
 from punie.application.turns.model_switch import explore, switch_model, with_engine
 from punie.application.turns.review import REVIEW_HINT, UNDO_HINT, look_over, undo
 from punie.application.turns.steering import QUEUE, queue_words
-from punie.domain.errors import EngineError, SessionStoreError, UnknownModelError
+from punie.domain.errors import EngineError, ModeNotAllowedError, SessionStoreError, UnknownModelError
 from punie.domain.model.compaction import CompactionOrder
 from punie.domain.model.provider import DIRECT, ModelMenu
 from punie.domain.permission.rules import Mode
@@ -37,14 +37,17 @@ and complete the rest."""
 async def show_or_switch_mode(invocation: Invocation) -> Outcome:
     """`/mode [NAME]`: shows the mode, or switches to another one."""
     mode, wanted = invocation.session.mode, invocation.arguments.strip()
-    known = ", ".join(f"`{one.value}`" for one in Mode)
+    known = ", ".join(f"`{one.value}`" for one in mode.allowed)
     if not wanted:
         return Answered(f"The mode is `{mode.current.value}`. There are {known}.")
     found = next((one for one in Mode if one.value == wanted.lower()), None)
     if found is None:
         said = one_line(wanted, 40).replace("`", "'")
         return Answered(f"There is no mode `{said}`, so it stays `{mode.current.value}`. There are {known}.")
-    await mode.switch(found)
+    try:
+        await mode.switch(found)
+    except ModeNotAllowedError as error:
+        return Answered(str(error))
     return Answered(f"The mode is `{found.value}` now.")
 
 

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from attrs import evolve, fields, frozen
 
+from punie.application.policy.written_rules import parse_mode
 from punie.application.turns.budget import Budget, Measure, Span
 from punie.application.turns.steering import WhileBusy
-from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.values import (
     PYDANTIC_AI,
     Kind,
@@ -26,6 +26,7 @@ from punie.bootstrap.settings.values import (
     parse_effort,
     parse_models,
     parse_names,
+    parse_patterns,
     parse_positive,
     parse_registry,
     parse_share,
@@ -105,6 +106,17 @@ class Key(Generic[T]):
     by_default: str | None = None
     page: str | None = None
     shown: Callable[[object], object] = plain
+
+    def held(self, bound: T, now: T) -> T:
+        """The value in force where the managed settings say `bound` and all others together `now`.
+
+        A value that a project may set without trust is stricter, and stays; any other gives way.
+        """
+        if self.project is ADDS:
+            given = cast("tuple[object, ...]", now)
+            return cast("T", (*given, *(one for one in cast("tuple[object, ...]", bound) if one not in given)))
+        stricter = self.project.stricter
+        return now if stricter is not None and now is not None and stricter(now, bound) else bound
 
 
 TEXT = Kind("a text", parse_text)
@@ -266,6 +278,11 @@ STORED_OPTION = Key(
     "whether questions offer a grant that is kept for 90 days; `auto`: in clients that are known to show its name",
     NEVER, page="permissions.md",
 )
+OWN_RULES = Key(
+    "permissions.own_rules", YES, True,
+    "whether allow rules count that are not in the managed settings, and stored grants",
+    MAY_SAY_NO, by_default="`true`, and `false` where the managed settings say `permissions.mode`", page="managed.md",
+)
 BOX_HOOKS = Key(
     "hooks.box", YES, False,
     "whether hooks run in the box of commands that run without a question",
@@ -275,6 +292,17 @@ REGISTRY = Key(
     "servers.registry", Kind("an https address, or an http address on this machine", parse_registry), None,
     "a registry of MCP servers, for `punie servers search` and `add`",
     NEVER, page="servers.md#adding-servers-that-somebody-described",
+)
+ALLOWED_SERVERS = Key(
+    "allowed.servers", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), (),
+    "the MCP servers that may be started, each as `NAME`, `NAME ADDRESS` or `NAME PROGRAM ARGUMENTS...`, with `*` in "
+    "any word; `!` before one forbids it. Without any, or with `!` alone, all others may be",
+    NEVER, by_default="all", page="managed.md#servers-and-models",
+)
+ALLOWED_MODELS = Key(
+    "allowed.models", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), (),
+    "the models that may be used, with `*`; `!` before one forbids it. `direct` is always among them",
+    NEVER, by_default="all", page="managed.md#servers-and-models",
 )
 KEEP_SESSIONS = Key(
     "sessions.keep", YES, True, "whether sessions are kept beyond their process",
@@ -327,7 +355,7 @@ RULES = Key(
     "permissions.rules", Kind("tables, each begun by `[[permissions.rules]]`", plain), (),
     "your rules; those of all sources add up", ADDS_STRICT_RULES, page="settings.md#permissions",
 )  # fmt: skip
-"""Rules are read by `settings/permissions.py`: they have no variable, and no value replaces another."""
+"""Rules are read by `application/policy/written_rules.py`: they have no variable, and no value replaces another."""
 
 PER_TOOL = "limits.tools."
 CALL_BOUNDS = tuple(bound.name for bound in fields(CallLimits))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Generic, TypeVar, cast
@@ -89,6 +90,17 @@ def parse_names(value: object) -> tuple[str, ...]:
     if len(names) < len(listed):
         raise ValueError("expected a list of tool names")
     return tuple(name for name in names if name)
+
+
+def parse_patterns(value: object) -> tuple[str, ...]:
+    """Patterns of servers or models: a list, or one text with commas between them. Raises `ValueError`."""
+    try:
+        found = parse_names(value)
+        if all(all(words := shlex.split(one.removeprefix("!"))) and words for one in found):
+            return found
+    except ValueError:
+        pass
+    raise ValueError("expected a list of patterns, none of them empty")
 
 
 def parse_models(value: object) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ from punie.commands.chat.session import INTERRUPTED, LEAVING
 from punie.commands.mentions import mentioned
 from punie.commands.running import Exit
 from punie.domain.errors import PunieError
-from punie.domain.permission.rules import Mode
 from punie.domain.session.prompt_files import CommandInfo, typed_in
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
@@ -230,10 +229,10 @@ class Conversation:
 
     def values(self, command: str) -> Iterable[str]:
         """The values that may follow a command."""
-        if command == "mode":
-            return [mode.value for mode in Mode]
-        known = command == "model" and self._open_now.is_set()
-        return self.agent.options(self.session_id).models.models if known else ()
+        if command not in {"mode", "model"} or not self._open_now.is_set():
+            return ()
+        options = self.agent.options(self.session_id)
+        return options.models.models if command == "model" else [mode.value for mode in options.modes]
 
 
 def _encodable(line: str) -> str:

@@ -17,6 +17,9 @@ def add(commands: Commands) -> None:
         actions, "explain", "what a setting means, and how its value came about", run, as_json=True, cwd=True
     )
     explain.add_argument("key", metavar="KEY", help="its dotted name, such as limits.time_s")
+    proving = "load a settings file, such as a managed one, and prove the examples of its rules"
+    check = new_action(actions, "check", proving, "config.checking:run_config_check", as_json=True)
+    check.add_argument("file", metavar="FILE", help="the file; nothing of it comes into force")
     for action in (show, explain):
         add_model(action)
         add_mode(action)

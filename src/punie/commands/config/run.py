@@ -32,7 +32,9 @@ from punie.bootstrap.settings.keys import (
     tool_and_bound,
     variable_of,
 )
-from punie.bootstrap.settings.sources import Said, Speaker, Traced, stored_trust, trace_settings
+from punie.bootstrap.settings.layers import Said, Speaker
+from punie.bootstrap.settings.managed import PLACE
+from punie.bootstrap.settings.sources import Traced, stored_trust, trace_settings
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.judging import holds_boxes
 from punie.commands.permissions.wording import rule_words
@@ -108,11 +110,16 @@ class Shown:
     def overridden(self) -> tuple[Said, ...]:
         """The values that the one in force replaces, the strongest first."""
         heard = [one for one in self.said if one.heard]
-        return tuple(reversed(heard[:-1]))
+        return tuple(one for one in reversed(heard[:-1]) if one.speaker is not Speaker.MANAGED)
+
+    @property
+    def bound(self) -> Said | None:
+        """The value of the managed settings; None where they do not speak of the setting."""
+        return next((one for one in self.said if one.speaker is Speaker.MANAGED), None)
 
     @property
     def left_out(self) -> tuple[Said, ...]:
-        """The values of a project that are left out."""
+        """The values of a project, or beyond the managed settings, that are left out."""
         return tuple(one for one in self.said if not one.heard)
 
     def as_json(self) -> dict[str, object]:
@@ -177,6 +184,8 @@ def show_object(traced: Traced, environ: Mapping[str, str], cwd: str) -> dict[st
         "settings": {one.key.name: one.as_json() for one in shown_settings(traced)},
         "rules": [{"id": rule.id, "rule": rule_words(rule), "source": rule.origin} for rule in rules],
         "leftOut": [{"key": one.key, "value": _shown_value(one), "source": one.source} for one in left_out],
+        "held": list(traced.held),
+        "managed": {"path": traced.managed.path or None, "ignored": traced.managed.ignored},
         "places": [{"role": role, "path": str(path), "state": state} for role, path, state in places(environ, cwd)],
     }
 
@@ -199,6 +208,7 @@ def explain_object(one: Shown, traced: Traced) -> dict[str, object]:
         "project": _unmarked(key.project.words),
         "overridden": [_said_json(said) for said in one.overridden],
         "leftOut": [_said_json(said) for said in one.left_out],
+        "managed": None if one.bound is None else _said_json(one.bound),
         "trusted": traced.trusted,
     }
 
@@ -215,7 +225,10 @@ def left_out_words(traced: Traced) -> Iterator[str]:
     for one in traced.said:
         key = key_of(one.key)
         if not one.heard and key is not None:
-            yield f"left out: {one.key} = {_toml(_shown_value(one))} of {one.source}: a project {key.project.words}"
+            bounded = any(said.speaker is Speaker.MANAGED and said.key == one.key for said in traced.said)
+            why = f"{traced.managed.path} bounds it" if bounded else f"a project {key.project.words}"
+            yield f"left out: {one.key} = {_toml(_shown_value(one))} of {one.source}: {why}"
+    yield from (f"left out: {words}" for words in traced.held)
     if not traced.trusted:
         for rule in traced.left_out.rules:
             yield f"left out: the rule {rule_words(rule)} of {rule.origin}: a project {RULES.project.words}"
@@ -223,7 +236,9 @@ def left_out_words(traced: Traced) -> Iterator[str]:
 
 def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, str]]:
     """The files that are read here: the role, the path, and whether the file exists."""
+    managed = PLACE.path
     listed = [
+        *([] if managed is None else [("the managed settings", Path(managed))]),
         ("your settings", user_settings_file(environ)),
         ("the project's settings", project_settings_file(cwd)),
         ("your MCP servers", user_servers_file(environ)),
@@ -245,7 +260,9 @@ def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
             yield "variable", variable_of(key.name)
     else:
         yield from (("rule", f"{rule_words(rule)}, of {rule.origin}") for rule in traced.settings.policy.rules)
-    added = key.project is ADDS and [said.speaker for said in one.said[-1:]] == [Speaker.PROJECT]
+    if one.bound is not None:
+        yield "managed", f"{_toml(_shown_value(one.bound))} of {one.bound.source}: nothing below can loosen it"
+    added = key.project is ADDS and {said.speaker for said in one.said[-1:]} <= {Speaker.PROJECT, Speaker.MANAGED}
     for said in one.overridden:
         yield "together with" if added else "instead of", f"{_toml(_shown_value(said))} of {said.source}"
     yield "a project", _unmarked(key.project.words)

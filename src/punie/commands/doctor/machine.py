@@ -19,13 +19,14 @@ from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.programs.boxes import PROGRAM as SANDBOX_PROGRAM
 from punie.adapters.local.programs.boxes import BubblewrapBoxes
 from punie.adapters.local.programs.terminals import LocalTerminals
+from punie.bootstrap.settings import managed as managed_place
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import EntryState, FoundEntry, find_entry, read_text
 from punie.commands.setup.ides import Ide, is_wsl
 from punie.commands.setup.installation import COMMAND, this_installation
-from punie.domain.errors import PunieError
+from punie.domain.errors import PunieError, SettingsError
 from punie.domain.values.terminal import Command
 from punie.mechanics.home import home_of
 from punie.mechanics.installation import Found, again_line, extras, install_line, lacking
@@ -54,6 +55,23 @@ def installation(_case: Case) -> Sequence[Check]:
     if first is not None and not here.before and os.path.realpath(first) != os.path.realpath(here.program):
         detail += f"; another one comes first on PATH: {first}"
     return [Check("punie", detail)]
+
+
+def managed(_case: Case) -> Sequence[Check]:
+    """The managed settings of this machine."""
+    name, where = "managed settings", managed_place.PLACE.path
+    if where is None:
+        return [Check(name, "there are none on this platform")]
+    try:
+        found = managed_place.managed_settings()
+    except SettingsError as error:
+        fix = f"Tell the administrator of this machine: no session starts until {where} can be read."
+        return [Check(name, f"{where}: {error.reason}", fix)]
+    if found.ignored is not None:
+        return [
+            Check(name, f"{where} is ignored: {found.ignored}", "Let root own each step, and nobody else write it.")
+        ]
+    return [Check(name, f"{where}: {len(found.values)} in force" if found.path else f"{where} is not there")]
 
 
 def wsl(case: Case) -> Sequence[Check]:

@@ -23,6 +23,7 @@ PROBES: Sequence[Probe] = (
     on_disk("python", machine.interpreter),
     on_disk("punie", machine.installation),
     Probe("settings", state.all_settings),
+    on_disk("managed settings", machine.managed),
     on_disk("your settings", state.your_settings),
     on_disk("project settings", state.project_settings),
     on_disk("variables", state.variables),

@@ -17,6 +17,7 @@ from pathlib import Path
 from punie.adapters.keys.credentials import MAKERS, Credentials, CredentialsError
 from punie.adapters.storage.database import inspect_database
 from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.application.policy.written_rules import RuleSource, parse_rules
 from punie.application.turns.budget import Budget
 from punie.application.turns.steering import WhileBusy
 from punie.bootstrap.hook_files import UNTRUSTED, configured_hooks
@@ -31,8 +32,8 @@ from punie.bootstrap.settings.files import (
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import DELEGATES, KEYS, RULES, SESSION_STORE, WHILE_BUSY, variable_of
-from punie.bootstrap.settings.permissions import RuleSource, parse_rules
-from punie.bootstrap.settings.sources import key_named, stored_trust
+from punie.bootstrap.settings.layers import key_named
+from punie.bootstrap.settings.sources import stored_trust
 from punie.commands.config.run import left_out_words
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import find_entry
@@ -335,7 +336,10 @@ def _problems(file: SettingsFile, case: Case) -> Iterator[tuple[str, str]]:
     for name, value in file.values.items():
         try:
             if name == RULES.name:
-                parse_rules(value, RuleSource("doctor", file.path, home_of(case.environ), TreeSitterBashParser))
+                parse_rules(
+                    value,
+                    RuleSource("doctor", file.path, home_of(case.environ), TreeSitterBashParser, os.path.realpath),
+                )
             else:
                 key_named(name, file.path).kind.parse(value)
         except SettingsError as error:

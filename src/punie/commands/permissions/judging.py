@@ -18,9 +18,9 @@ from punie.adapters.local.programs.boxes import PROGRAM
 from punie.application.desk.command_review import paths_to_follow, patterns_to_expand, read_command, with_places
 from punie.application.offer.bridged import OtherParties
 from punie.application.offer.profiles import Profile
+from punie.application.policy.written_rules import parse_mode
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.bootstrap.settings.keys import SANDBOX
-from punie.bootstrap.settings.permissions import parse_mode
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import Sandbox
 from punie.bootstrap.tool_profiles import tool_profiles
@@ -111,7 +111,7 @@ class PermissionJudge:
     def judge(self, request: CheckRequest) -> tuple[Decision, Facts, Policy]:
         """The decision, and the facts and the policy that led to it. Raises `SettingsError`."""
         settings, guard = self._here(request.cwd)
-        policy = settings.policy if request.mode is None else evolve(settings.policy, mode=request.mode)
+        policy = settings.policy if request.mode is None else settings.policy.in_mode(request.mode)
         tool = descriptor_of(request.tool, request.arguments, settings.profiles)
         own = tool.source is ToolSource.BUILT_IN and tool.kind is ToolKind.EXECUTE
         boxed = own and (settings[SANDBOX] in _REQUIRED or holds_boxes(settings[SANDBOX]))

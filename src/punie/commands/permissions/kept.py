@@ -21,7 +21,8 @@ from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.hook_files import found_hooks
 from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file
-from punie.bootstrap.settings.sources import LeftOut, project_gains
+from punie.bootstrap.settings.layers import LeftOut
+from punie.bootstrap.settings.sources import project_gains
 from punie.commands.permissions.wording import rule_words
 from punie.commands.running import (
     Exit,

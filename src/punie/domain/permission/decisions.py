@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Column
@@ -25,13 +25,19 @@ class Policy:
 
     `protected` are absolute paths of Punie's own settings and state, which no tool writes; those of a project are
     recognised by name and need not be listed. `private` are those among them that no tool reads either: the state, and
-    settings that may hold keys.
+    settings that may hold keys. `loosest` bounds the mode; with `grants`, stored ones answer questions.
     """
 
     mode: Mode = Mode.ASK
     rules: tuple[Rule, ...] = field(default=(), converter=_in_order)
     protected: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
+    loosest: Mode = Mode.AUTO
+    grants: bool = True
+
+    def in_mode(self, mode: Mode) -> Policy:
+        """The policy in that mode, or in the loosest where that is stricter."""
+        return evolve(self, mode=min(mode, self.loosest, key=lambda one: one.looseness))
 
 
 @frozen

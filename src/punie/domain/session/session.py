@@ -39,10 +39,11 @@ class DiscoveryReport:
 
 @frozen
 class SessionOptions:
-    """The settings of a session that a person may change, with their values."""
+    """The settings of a session that a person may change, with their values; `modes` are those that it may have."""
 
     mode: Mode = Mode.ASK
     models: ModelMenu = field(factory=ModelMenu)
+    modes: tuple[Mode, ...] = tuple(Mode)
 
 
 @frozen

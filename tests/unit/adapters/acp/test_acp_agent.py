@@ -346,7 +346,7 @@ async def test_a_new_session_answers_its_id_and_how_discovery_went() -> None:
         )
     assert answer == {
         "sessionId": "sess-0",
-        "modes": mode_state(Mode.ASK),
+        "modes": mode_state(SessionOptions()),
         "configOptions": config_options(SessionOptions()),
         "_meta": {"punie.dev": {"discovery": {
             "tier": "catalog", "tools": 2, "dropped": [{"name": "x", "reason": "bad"}], "elapsedMs": 7}}},

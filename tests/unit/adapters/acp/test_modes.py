@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
 @pytest.mark.parametrize("mode", Mode)
 def test_mode_and_option_list_the_same_modes_in_the_same_order_with_words_for_people(mode: Mode) -> None:
-    state, option = mode_state(mode), config_options(SessionOptions(mode))[0]
+    state, option = mode_state(SessionOptions(mode)), config_options(SessionOptions(mode))[0]
     listed, values = state["availableModes"], option["options"]
     assert isinstance(listed, list)
     assert isinstance(values, list)

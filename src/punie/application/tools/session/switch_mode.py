@@ -9,6 +9,7 @@ from attrs import frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, PreparedCall
+from punie.domain.errors import ModeNotAllowedError
 from punie.domain.permission.rules import Mode
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument
@@ -47,7 +48,10 @@ class SwitchMode(BuiltInTool):
         mode = Mode(text_argument(arguments, "mode"))
 
         async def effect(_progress: CallProgress) -> ToolResult:
-            await self.switch(mode)
+            try:
+                await self.switch(mode)
+            except ModeNotAllowedError as error:
+                return ToolResult.denied(str(error))
             return ToolResult.success(
                 f"The session is in mode {mode.value} now. Go on with the plan.", structured={"mode": mode.value}
             )

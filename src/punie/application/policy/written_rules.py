@@ -6,16 +6,14 @@ number and key: a rule without effect would allow what its writer believes to be
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias, cast
 
 from attrs import evolve, frozen
 
-from punie.bootstrap.settings.values import one_of
 from punie.domain.errors import SettingsError
 from punie.domain.permission.rules import Mode, Rule, Verdict, too_wide
 from shellsight.surroundings import ShellParser
@@ -39,12 +37,16 @@ _KEYS = frozenset(
 
 @frozen
 class RuleSource:
-    """A source of rules: `label` begins their ids, `name` is the file or flag, `home` the directory that `~` means."""
+    """A source of rules: `label` begins their ids, `name` is the file or flag, `home` the directory that `~` means.
+
+    `followed` gives an absolute path with its links followed.
+    """
 
     label: str
     name: str
     home: str
     parser: ParserOf
+    followed: Callable[[str], str]
 
     def refused(self, number: int, what: str) -> SettingsError:
         """The error about one rule."""
@@ -59,18 +61,26 @@ def parse_mode(value: object) -> Mode:
         raise ValueError(f"expected one of {', '.join(Mode)}") from None
 
 
-def parse_rules(value: object, source: RuleSource) -> tuple[Rule, ...]:
+def parse_rules(value: object, source: RuleSource, wrong: list[str] | None = None) -> tuple[Rule, ...]:
     """The rules of a file's `[[permissions.rules]]`. Raises `SettingsError`.
 
-    A rule whose absolute path leads through links is returned twice, as written and with links followed.
+    A rule whose absolute path leads through links is returned twice, as written and with links followed. With `wrong`,
+    a sentence about each example that does not hold is added there, and none of them is an error.
     """
     if not isinstance(value, list):
         raise SettingsError(source.name, "permissions.rules: expected tables, each begun by [[permissions.rules]]")
     tables = cast("list[object]", value)
     if len(tables) > MAX_RULES:
         raise SettingsError(source.name, f"permissions.rules: there are {len(tables)}, the limit is {MAX_RULES}")
-    rules = (_rule(table, number, source) for number, table in enumerate(tables, 1))
-    return tuple(variant for rule in rules for variant in _variants(rule))
+    rules: list[Rule] = []
+    for number, table in enumerate(tables, 1):
+        rule, keys = _rule(table, number, source)
+        rules.append(rule)
+        for fault in _wrong_examples(rule, keys, number, source):
+            if wrong is None:
+                raise fault
+            wrong.append(fault.reason)
+    return tuple(variant for rule in rules for variant in _variants(rule, source))
 
 
 def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) -> tuple[Rule, ...]:
@@ -88,16 +98,16 @@ def parse_flag(decision: Verdict, text: str, number: int, source: RuleSource) ->
         rule = _checked(Rule(decision, _tool(tool), command, path, origin=source.name, id=name, host=host), source.home)
     except ValueError as error:
         raise SettingsError(source.name, f"--{decision.value} {text!r}: {error}") from error
-    return _variants(rule)
+    return _variants(rule, source)
 
 
-def _variants(rule: Rule) -> tuple[Rule, ...]:
+def _variants(rule: Rule, source: RuleSource) -> tuple[Rule, ...]:
     """The rule, and again with links followed where its absolute path has some, as in the paths of calls."""
     if rule.path is None or not rule.path.startswith("/"):
         return (rule,)
     parts = rule.path.split("/")
     fixed = next((place for place, part in enumerate(parts) if set("*?[") & set(part)), len(parts))
-    led = "/".join((os.path.realpath("/".join(parts[:fixed]) or "/").rstrip("/"), *parts[fixed:])) or "/"
+    led = "/".join((source.followed("/".join(parts[:fixed]) or "/").rstrip("/"), *parts[fixed:])) or "/"
     return (rule,) if led == rule.path else (rule, evolve(rule, path=led))
 
 
@@ -111,7 +121,7 @@ def _flag_words(text: str) -> list[str]:
     return words
 
 
-def _rule(table: object, number: int, source: RuleSource) -> Rule:
+def _rule(table: object, number: int, source: RuleSource) -> tuple[Rule, Mapping[str, object]]:
     if not isinstance(table, dict):
         raise source.refused(number, "expected a table")
     keys = cast("Mapping[str, object]", table)
@@ -128,11 +138,9 @@ def _rule(table: object, number: int, source: RuleSource) -> Rule:
             except ValueError as error:
                 raise source.refused(number, f"{key}: {error}") from error
     try:
-        rule = _checked(Rule(**taken), source.home)
+        return _checked(Rule(**taken), source.home), keys
     except ValueError as error:
         raise source.refused(number, str(error)) from error
-    _prove(rule, keys, number, source)
-    return rule
 
 
 def _checked(rule: Rule, home: str) -> Rule:
@@ -155,8 +163,8 @@ def _checked(rule: Rule, home: str) -> Rule:
     return rule
 
 
-def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSource) -> None:
-    """Check the rule against its own examples."""
+def _wrong_examples(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSource) -> Iterator[SettingsError]:
+    """The rule's own examples that do not hold."""
     examples = {key: _texts(keys[key], source, number, key) for key in ("match", "not_match") if key in keys}
     if not any(examples.values()):
         return
@@ -168,7 +176,7 @@ def _prove(rule: Rule, keys: Mapping[str, object], number: int, source: RuleSour
         why = "is not covered by this rule" if wanted else "is covered by this rule all the same"
         for line in lines:
             if covers_line(rule, line, parser) is not wanted:
-                raise source.refused(number, f"{key}: {line!r} {why}")
+                yield source.refused(number, f"{key}: {line!r} {why}")
 
 
 def _texts(value: object, source: RuleSource, number: int, key: str) -> list[str]:
@@ -177,6 +185,13 @@ def _texts(value: object, source: RuleSource, number: int, key: str) -> list[str
     if len(texts) < len(lines):
         raise source.refused(number, f"{key}: expected a list of command lines")
     return texts
+
+
+def _verdict(value: object) -> Verdict:
+    try:
+        return Verdict(value)
+    except ValueError:
+        raise ValueError("expected allow, ask or deny") from None
 
 
 def _text(value: object) -> str:
@@ -242,7 +257,7 @@ def _boxed(value: object) -> bool:
 
 
 _PARSERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
-    "decision": ("decision", one_of(Verdict).parse),
+    "decision": ("decision", _verdict),
     "tool": ("tool", _tool),
     "command": ("command", _words),
     "path": ("path", _text),

@@ -1,0 +1,234 @@
+"""The values that the sources of settings give, laid over one another, and the bounds of the managed settings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import evolve, field, frozen
+
+from punie.application.policy.written_rules import ParserOf, RuleSource, parse_flag, parse_rules
+from punie.bootstrap.settings.files import SettingsFile, read_settings_file, user_settings_file
+from punie.bootstrap.settings.keys import (
+    ADDS,
+    KEYS,
+    MODE,
+    NEVER,
+    OWN_RULES,
+    PER_TOOL,
+    RULES,
+    SANDBOX,
+    Key,
+    key_of,
+    tool_and_bound,
+    variable_of,
+)
+from punie.bootstrap.settings.managed import ManagedSettings
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.values import Sandbox
+from punie.domain.errors import SettingsError
+from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.mechanics.home import home_of
+from punie.mechanics.nearest import nearest
+
+if TYPE_CHECKING:
+    from shellsight.surroundings import ShellParser
+
+COMMAND_LINE = "the command line"
+
+_RULE_FLAGS = {"permissions.allow": Verdict.ALLOW, "permissions.deny": Verdict.DENY}
+"""Flags that may be repeated; their value is a JSON list of texts."""
+
+
+class Speaker(StrEnum):
+    """The kinds of sources of a setting's value; a later one wins, and the managed settings bound all of them."""
+
+    USER = "user"
+    PROJECT = "project"
+    VARIABLE = "variable"
+    FLAG = "flag"
+    MANAGED = "managed"
+
+
+@frozen
+class Said:
+    """The value that one source gives a setting; `heard` is false where the source may not set it so."""
+
+    key: str
+    value: object
+    source: str
+    speaker: Speaker
+    heard: bool = True
+
+
+@frozen
+class LeftOut:
+    """The values and rules of a project's file that count only once its content is trusted."""
+
+    file: SettingsFile
+    values: Mapping[str, object] = field(factory=dict[str, object])
+    rules: tuple[Rule, ...] = ()
+
+
+class Layers:
+    """The values read so far, from the weakest source, the user's own file; lives as long as one loading."""
+
+    def __init__(self, environ: Mapping[str, str], parser: ParserOf | None) -> None:
+        self.found: dict[str, tuple[object, str]] = {}
+        self.said: list[Said] = []
+        self.held: tuple[str, ...] = ()
+        self.loosest = Mode.AUTO
+        self._home = home_of(environ)
+        self._parser = parser or _bash_parser
+        file = read_settings_file(user_settings_file(environ))
+        self.rules = [*self._rules(file, "user")]
+        self._take(file.values, file.path, Speaker.USER)
+
+    def project(self, file: SettingsFile) -> LeftOut:
+        """Take the values that make the session stricter; returns the others."""
+        rules = self._rules(file, "project")
+        self.rules += [rule for rule in rules if not rule.allows]
+        given = parsed_values(file.values, file.path)
+        before = dict(self.found)
+        left_out: dict[str, object] = {}
+        for key, value in given.items():
+            merged, heard = _tightened(key_named(key, file.path), value, before)
+            self.said.append(Said(key, value, file.path, Speaker.PROJECT, heard))
+            if heard:
+                self.found[key] = (merged, file.path)
+            elif key_named(key, file.path).project is not NEVER:
+                left_out[key] = file.values[key]
+        return LeftOut(file, left_out, tuple(rule for rule in rules if rule.allows))
+
+    def loosen(self, left_out: LeftOut) -> None:
+        """Take the values of a trusted file that were left out."""
+        self.rules += left_out.rules
+        self.said = [one for one in self.said if one.heard or one.key not in left_out.values]
+        self._take(left_out.values, left_out.file.path, Speaker.PROJECT)
+
+    def variables(self, environ: Mapping[str, str]) -> None:
+        """Take the variables `PUNIE_*`."""
+        for key in KEYS:
+            if environ.get(variable_of(key)):
+                self._take({key: environ[variable_of(key)]}, variable_of(key), Speaker.VARIABLE)
+
+    def flags(self, flags: Mapping[str, str]) -> None:
+        """Take the flags of the command line, by dotted key."""
+        source = self._source("command-line", COMMAND_LINE)
+        for key, decision in _RULE_FLAGS.items():
+            texts = cast("list[str]", json.loads(flags.get(key, "[]")))
+            for number, text in enumerate(texts, 1):
+                self.rules += parse_flag(decision, text, number, source)
+        values = {key: value for key, value in flags.items() if key not in _RULE_FLAGS}
+        self._take(values, COMMAND_LINE, Speaker.FLAG)
+
+    def bound(self, managed: ManagedSettings) -> None:
+        """Hold everything that was taken to the managed settings; `held` says which rules do not count as written."""
+        given, path = parsed_values(managed.values, managed.path), managed.path
+        if MODE.name in given:
+            self.loosest = cast("Mode", given[MODE.name])
+            given.setdefault(OWN_RULES.name, False)
+        for name, bound in given.items():
+            self._hold(key_named(name, path), bound, path)
+        for name in [name for name in self.found if name.startswith(PER_TOOL)]:
+            general = f"limits.{tool_and_bound(name)[1]}"
+            if general in given and name not in given:
+                self._hold(key_named(name, path), given[general], path)
+        if given.get(SANDBOX.name, Sandbox.NONE) is not Sandbox.NONE:
+            self.held += tuple(f"{_named(rule)}: its box stays" for rule in self.rules if not rule.boxed)
+            self.rules = [evolve(rule, boxed=True) for rule in self.rules]
+        if not as_settings(self.found)[OWN_RULES]:
+            words = f"an allow rule counts from the managed settings alone ({OWN_RULES.name})"
+            self.held += tuple(f"{_named(rule)}: {words}" for rule in self.rules if rule.allows)
+            self.rules = [rule for rule in self.rules if not rule.allows]
+        # `~` in these rules is the account's own directory, whatever HOME says.
+        self.rules += [
+            _signed(rule) for rule in self._rules(SettingsFile(path, managed.values), "managed", home_of({}))
+        ]
+
+    def _hold(self, key: Key[Any], bound: object, path: str) -> None:
+        """Let the managed value of one setting bound the value that was taken."""
+        now = _now(key, self.found)
+        value, said = key.held(bound, now), Said(key.name, bound, path, Speaker.MANAGED)
+        if value == now:
+            self.said.insert(0, said)
+        else:
+            adds = key.project is ADDS
+            self.said = [evolve(one, heard=adds) if one.key == key.name else one for one in self.said] + [said]
+            self.found[key.name] = (value, path)
+
+    def _take(self, values: Mapping[str, object], source: str, speaker: Speaker) -> None:
+        for key, value in parsed_values(values, source).items():
+            self.found[key] = (value, source)
+            self.said.append(Said(key, value, source, speaker))
+
+    def _rules(self, file: SettingsFile, label: str, home: str | None = None) -> tuple[Rule, ...]:
+        if RULES.name not in file.values:
+            return ()
+        return parse_rules(file.values[RULES.name], self._source(label, file.path, home))
+
+    def _source(self, label: str, name: str, home: str | None = None) -> RuleSource:
+        return RuleSource(label, name, home or self._home, self._parser, os.path.realpath)
+
+
+def _named(rule: Rule) -> str:
+    return f"the rule {rule.id} of {rule.origin}"
+
+
+def _signed(rule: Rule) -> Rule:
+    """The rule with its file in its reason, which questions and denials show."""
+    return evolve(rule, reason=f"{rule.reason or 'the policy of this machine'} (rule {rule.id} of {rule.origin})")
+
+
+def _bash_parser() -> ShellParser:
+    from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+
+    return TreeSitterBashParser()
+
+
+def key_named(name: str, source: str) -> Key[Any]:
+    """The setting with that name. Raises `SettingsError` where there is none."""
+    key = key_of(name)
+    if key is None:
+        near = " or ".join(nearest(name, KEYS))
+        hint = f" (did you mean {near}?)" if near else ""
+        raise SettingsError(source, f"{name} is not a setting of this version{hint}")
+    return key
+
+
+def parsed_values(values: Mapping[str, object], source: str) -> dict[str, object]:
+    """The values, read; rules are read elsewhere."""
+    parsed: dict[str, object] = {}
+    for name, value in values.items():
+        if name == RULES.name:
+            continue
+        try:
+            parsed[name] = key_named(name, source).kind.parse(value)
+        except ValueError as error:
+            raise SettingsError(source, f"{name}: {error}") from error
+    return parsed
+
+
+def _tightened(key: Key[Any], value: object, before: Mapping[str, tuple[object, str]]) -> tuple[object, bool]:
+    """The setting's value with what a project says of it, and whether that counts without trust."""
+    now = _now(key, before)
+    if key.project is ADDS:
+        return (*now, *cast("tuple[object, ...]", value)), True
+    return value, key.project.stricter is not None and key.project.stricter(value, now)
+
+
+def _now(key: Key[Any], found: Mapping[str, tuple[object, str]]) -> Any:
+    settings = as_settings(found)
+    tool, bound = tool_and_bound(key.name)
+    return getattr(settings.limits.of(tool), bound) if tool else settings[key]  # a tool's bound may be said nowhere
+
+
+def as_settings(found: Mapping[str, tuple[object, str]]) -> Settings:
+    """The settings with these values, each beside the name of its source."""
+    values = {key: value for key, (value, _) in found.items()}
+    origins = {key: source for key, (_, source) in found.items()}
+    return Settings(MappingProxyType(values), MappingProxyType(origins))

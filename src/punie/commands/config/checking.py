@@ -1,0 +1,38 @@
+"""`punie config check`: a settings file is proved by the examples of its rules before it counts anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from punie.application.policy.written_rules import RuleSource, parse_rules
+from punie.bootstrap.settings.files import read_settings_file
+from punie.bootstrap.settings.keys import RULES
+from punie.bootstrap.settings.layers import parsed_values
+from punie.commands.running import Exit, told, wrong
+from punie.domain.errors import SettingsError
+from punie.domain.values.display import display_exact
+from punie.mechanics.home import home_of
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+
+
+def run_config_check(*, as_json: bool, file: str) -> int:
+    """Check that file as settings, and all examples of its rules; returns the exit code."""
+    path, faults = os.path.abspath(file), list[str]()  # noqa: PTH100 - no link is to be followed in what is shown
+    if not Path(path).exists():
+        return wrong(f"{path} is not there.")
+    try:
+        read = read_settings_file(Path(path))
+        values = parsed_values(read.values, path)
+        source = RuleSource("managed", path, home_of({}), TreeSitterBashParser, os.path.realpath)
+        rules = parse_rules(read.values.get(RULES.name, []), source, faults)
+    except SettingsError as error:
+        if as_json:
+            return told({"ok": False, "path": path, "error": error.reason}, "", as_json=True, exit_code=Exit.USAGE)
+        return wrong(str(error))
+    count = len({rule.id for rule in rules})
+    counted = f"{len(values)} settings, {count} rules"
+    said = "".join(f"wrong: {display_exact(fault)}\n" for fault in faults)
+    text = f"{said}{display_exact(path)}: {counted}, {len(faults)} wrong examples.\n"
+    report = {"ok": not faults, "path": path, "settings": len(values), "rules": count, "wrong": faults}
+    return told(report, text, as_json=as_json, exit_code=Exit.FAILED if faults else Exit.DONE)

@@ -1,0 +1,81 @@
+"""The policy of a machine in its real place, `/etc/punie/managed.toml`, seen in a mount namespace of the test's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+POLICY = """
+[permissions]
+mode = "ask"
+[allowed]
+models = ["ollama:*"]
+[[permissions.rules]]
+decision = "deny"
+tool = "run_command"
+command = ["touch"]
+reason = "nothing is made here"
+"""
+IN_ITS_PLACE = 'mount --make-rprivate / && mount --bind "$0" /etc && exec "$@"'
+
+
+class Namespace:
+    """Runs programs with another `/etc`, a copy of the machine's own with a policy in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.etc, self.project, self.home = root / "etc", root / "project", root / "home"
+        for folder in (self.etc, self.etc / "punie", self.project, self.home):
+            folder.mkdir(mode=0o755)
+        for name in ("passwd", "group", "hosts", "resolv.conf", "nsswitch.conf", "localtime", "ld.so.cache"):
+            if Path("/etc", name).exists():
+                shutil.copy(Path("/etc", name), self.etc / name)
+        self.policy = self.etc / "punie" / "managed.toml"
+        self.policy.write_text(POLICY, "utf-8")
+        self.policy.chmod(0o644)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = ["unshare", "-m", "sh", "-c", IN_ITS_PLACE, str(self.etc), *words]
+        environ = {**os.environ, "PUNIE_HOME": str(self.home), "PUNIE_PERMISSIONS_MODE": "auto"}
+        return subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=60, cwd=self.project, env=environ
+        )
+
+    def punie(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-m", "punie", *words)
+
+
+@pytest.fixture
+def namespace(tmp_path: Path) -> Namespace:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("a mount namespace needs Linux, root and unshare")
+    made = Namespace(tmp_path)
+    if made.run("true").returncode:
+        pytest.skip("this machine allows no mount namespace")
+    return made
+
+
+def test_the_policy_of_the_machine_holds_against_flags_and_variables_until_others_may_write_it(
+    namespace: Namespace,
+) -> None:
+    ask = ("ask", "--json", "--allow", "run_command", "--mode", "auto", "--model", "direct", "/run touch made")
+    denied = namespace.punie(*ask)
+    assert denied.returncode == 3, denied
+    lines = [json.loads(line) for line in denied.stdout.splitlines()]
+    (settled,) = [line for line in lines if line["type"] == "permission"]
+    assert settled["reason"] == "nothing is made here (rule managed-1 of /etc/punie/managed.toml)"
+    assert "PUNIE_PERMISSIONS_MODE: permissions.mode is left out: /etc/punie/managed.toml bounds it" in denied.stderr
+    other = namespace.punie("ask", "--model", "openai-chat:gpt-5", "hello")
+    assert "allowed.models of /etc/punie/managed.toml does not allow the model" in other.stderr
+    explained = json.loads(namespace.punie("config", "explain", "permissions.mode", "--json").stdout)
+    assert (explained["value"], explained["source"]) == ("ask", "/etc/punie/managed.toml")
+    namespace.policy.chmod(0o664)
+    allowed = namespace.punie(*ask)
+    assert allowed.returncode == 0, allowed
+    assert "others than root may write /etc/punie/managed.toml (mode 0664)" in allowed.stderr
+    assert (namespace.project / "made").exists()

@@ -1,0 +1,305 @@
+"""What an administrator's file says holds, whatever a user, a project or a client says below it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.settings.keys import ALLOWED_MODELS, BUDGET, LOCAL_TOOLS, MODE, OWN_RULES, SANDBOX, TIME_S
+from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import Traced, load_settings, trace_settings
+from punie.bootstrap.settings.values import Sandbox
+from punie.cli import main
+from punie.commands.config.run import left_out_words, shown
+from punie.domain.errors import SettingsError
+from punie.domain.permission.decisions import Facts, PermissionRequest
+from punie.domain.permission.policy import decide
+from punie.domain.permission.rules import Mode, Verdict
+from punie.domain.tools.catalog import LocalTools
+from punie.domain.tools.execution import CallLimits
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.mechanics.administrators_file import others_may_write
+from tests.managed_file import ManagedFile
+
+POLICY = """
+[permissions]
+mode = "ask"
+sandbox = "landlock"
+[limits]
+time_s = 60
+[budget]
+day_cost = 5
+[tools]
+local = "never"
+disabled = ["web_search"]
+[allowed]
+models = ["ollama:*"]
+servers = ["docs https://mcp.example.com/*"]
+[[permissions.rules]]
+decision = "deny"
+tool = "run_command"
+command = ["git", "push"]
+reason = "pushing is for people"
+match = ["git push origin main"]
+not_match = ["git status"]
+[[permissions.rules]]
+decision = "ask"
+tool = "github__*"
+"""
+
+
+class Machine:
+    """A managed file, a user with settings of their own, and a project."""
+
+    def __init__(self, root: Path) -> None:
+        self.managed, self.home, self.project = ManagedFile(root), root / "home", root / "project"
+        (self.project / ".punie").mkdir(parents=True)
+        self.home.mkdir()
+        self.environ = {"PUNIE_HOME": str(self.home)}
+
+    def user(self, text: str) -> None:
+        (self.home / "config.toml").write_text(text, "utf-8")
+
+    def traced(self, *, trusts: bool = False, environ: dict[str, str] | None = None, **flags: str) -> Traced:
+        return trace_settings(
+            self.environ | (environ or {}), {name.replace("__", "."): value for name, value in flags.items()},
+            str(self.project), lambda _path, _digest: trusts, managed=self.managed.place,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    made = Machine(tmp_path)
+    made.managed.write(POLICY)
+    return made
+
+
+def decision(settings: Settings, name: str, **more: Any) -> tuple[Verdict, str]:
+    tool = ToolDescriptor(name, source=ToolSource.MCP, **more)
+    found = decide(PermissionRequest(tool), settings.policy, Facts(cwd="/p", roots=("/p",)))
+    return found.verdict, found.reason
+
+
+def in_project(text: str) -> Callable[[Machine], Traced]:
+    def attempt(machine: Machine) -> Traced:
+        (machine.project / ".punie/config.toml").write_text(text, "utf-8")
+        return machine.traced(trusts=True)
+
+    return attempt
+
+
+def as_user(text: str) -> Callable[[Machine], Traced]:
+    def attempt(machine: Machine) -> Traced:
+        machine.user(text)
+        return machine.traced()
+
+    return attempt
+
+
+def elsewhere(machine: Machine) -> Traced:
+    (machine.project / "mine.toml").write_text('permissions.mode = "auto"', "utf-8")
+    environ = {"PUNIE_CONFIG": str(machine.project / "mine.toml"), "PUNIE_HOME": str(machine.project)}
+    return machine.traced(environ=environ)
+
+
+def with_profiles(machine: Machine) -> Traced:
+    rows = '[[profile]]\nservers = ["github"]\n[profile.tools.push]\ndoes = "read"\n'
+    (machine.home / "tool_profiles.toml").write_text(rows, "utf-8")
+    return machine.traced()
+
+
+RULE = '[[permissions.rules]]\ndecision = "allow"\n'
+ATTEMPTS: dict[str, tuple[Callable[[Machine], Traced], str]] = {
+    "the user's settings": (as_user('permissions.mode = "auto"'), "permissions.mode = "),
+    "a project's trusted settings": (in_project('permissions.mode = "auto"'), "permissions.mode = "),
+    "a variable": (lambda machine: machine.traced(environ={"PUNIE_PERMISSIONS_MODE": "auto"}), "permissions.mode = "),
+    "the flag --mode": (lambda machine: machine.traced(permissions__mode="auto"), "permissions.mode = "),
+    "the flag --allow": (
+        lambda machine: machine.traced(permissions__allow=json.dumps(["run_command"])), "the rule command-line:allow-1",
+    ),
+    "an allow rule": (as_user(RULE), "the rule user-1"),
+    "a rule without a box": (
+        as_user(f'permissions.own_rules = true\n{RULE}tool = "run_command"\nbox = "off"\n'), "its box stays",
+    ),
+    "own rules": (as_user("permissions.own_rules = true"), "permissions.own_rules = true"),
+    "no sandbox": (as_user('permissions.sandbox = "none"'), 'permissions.sandbox = "none"'),
+    "another home": (elsewhere, "permissions.mode = "),
+    "a longer time": (as_user("limits.time_s = 900"), "limits.time_s = 900"),
+    "a longer time for one tool": (as_user("limits.tools.run_command.time_s = 900"), "limits.tools.run_command.time_s"),
+    "a larger budget": (as_user("budget.day_cost = 500"), "budget.day_cost = 500"),
+    "tools of the machine": (as_user('tools.local = "always"'), 'tools.local = "always"'),
+    "other models": (as_user('allowed.models = ["*"]'), 'allowed.models = ["*"]'),
+    "other servers": (as_user('allowed.servers = ["*"]'), 'allowed.servers = ["*"]'),
+    "profiles of tools": (with_profiles, "tool_profiles.toml"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ATTEMPTS)
+def test_no_way_of_loosening_works_and_each_is_named(machine: Machine, way: str) -> None:
+    attempt, named = ATTEMPTS[way]
+    traced = attempt(machine)
+    settings = traced.settings
+    assert settings[MODE] is settings.policy.mode is settings.policy.loosest is Mode.ASK
+    assert (settings[SANDBOX], settings[TIME_S]) == (Sandbox.LANDLOCK, 60)
+    assert settings.limits.of("run_command").time_s == 60
+    assert settings[LOCAL_TOOLS] is LocalTools.NEVER
+    assert settings[next(key for key in BUDGET.values() if key.name == "budget.day_cost")] == 5
+    assert settings[ALLOWED_MODELS] == ("ollama:*",)
+    assert not settings.profiles
+    assert not settings.policy.grants
+    assert [rule.id for rule in settings.policy.rules] == ["managed-1", "managed-2"]
+    assert decision(settings, "anything")[0] is Verdict.ASK
+    (said,) = [line for line in left_out_words(traced) if named in line]
+    assert said.startswith("left out: ")
+
+
+def test_what_is_stricter_below_stays(machine: Machine) -> None:
+    machine.user('limits.time_s = 5\n[permissions]\nmode = "read-only"\nsandbox = "bubblewrap"')
+    settings = machine.traced().settings
+    assert (settings[MODE], settings[SANDBOX], settings[TIME_S]) == (Mode.READ_ONLY, Sandbox.BUBBLEWRAP, 5)
+    assert settings.policy.loosest is Mode.ASK
+    assert settings.policy.in_mode(Mode.AUTO).mode is Mode.ASK
+
+
+def test_a_bound_is_not_a_default(machine: Machine) -> None:
+    machine.managed.write('limits.time_s = 9000\n[permissions]\nmode = "auto"\nsandbox = "none"')
+    settings = machine.traced().settings
+    assert (settings[MODE], settings[SANDBOX], settings[TIME_S]) == (Mode.ASK, Sandbox.AUTO, CallLimits().time_s)
+
+
+def test_lists_of_tools_add_up(machine: Machine) -> None:
+    machine.user('tools.disabled = ["a"]')
+    assert machine.traced().settings.values["tools.disabled"] == ("a", "web_search")
+
+
+def test_allow_rules_below_count_where_the_file_says_so(machine: Machine) -> None:
+    machine.managed.write('[permissions]\nmode = "ask"\nown_rules = true')
+    machine.user(f'{RULE}tool = "look"\n')
+    settings = machine.traced().settings
+    assert settings[OWN_RULES]
+    assert settings.policy.grants
+    assert decision(settings, "look")[0] is Verdict.ALLOW
+
+
+def test_a_managed_rule_says_in_its_reason_where_it_is_written(machine: Machine) -> None:
+    machine.user(f'permissions.own_rules = true\n{RULE}tool = "github__*"\n')
+    verdict, reason = decision(machine.traced().settings, "github__issue")
+    assert verdict is Verdict.ASK
+    assert reason == f"the policy of this machine (rule managed-2 of {machine.managed.path})"
+
+
+def test_the_home_of_the_account_counts_and_not_the_variable(machine: Machine) -> None:
+    machine.managed.write('[[permissions.rules]]\ndecision = "deny"\npath = "~/.secrets/**"')
+    rules = machine.traced(environ={"HOME": "/elsewhere"}).settings.policy.rules
+    assert not any((rule.path or "").startswith("/elsewhere") for rule in rules)
+
+
+def test_the_origin_of_a_bounded_value_is_the_file(machine: Machine) -> None:
+    machine.user("limits.time_s = 900")
+    traced = machine.traced()
+    one = shown(TIME_S, traced)
+    assert one.source == str(machine.managed.path)
+    assert one.bound is not None
+    assert [said.value for said in one.left_out] == [900]
+
+
+# --- servers -----------------------------------------------------------------------------------
+
+
+def test_no_other_server_is_started(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.managed.put_in_force(monkeypatch)
+    servers = {
+        "docs": {"url": "https://mcp.example.com/docs"},
+        "renamed": {"url": "https://mcp.example.com/docs"},
+        "local": {"command": "docs", "args": ["https://mcp.example.com/x"]},
+    }
+    (machine.home / "mcp.json").write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    found = {one.name: one for one in configured_servers(machine.environ, str(machine.project)).configs}
+    assert found["docs"].problem is None
+    for name in ("renamed", "local"):
+        assert found[name].transport is None
+        assert "allowed.servers of " + str(machine.managed.path) in (found[name].problem or "")
+
+
+# --- the file itself ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("owner", "bits"), [(1000, 0o644), (0, 0o664), (0, 0o646)])
+@pytest.mark.parametrize("step", [".", "..", "../.."])
+def test_a_file_that_others_may_write_is_ignored_and_that_is_said(
+    machine: Machine, step: str, owner: int, bits: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path(os.path.normpath(machine.managed.path / step))
+    machine.managed.steps[path] = (owner, bits)
+    with caplog.at_level(logging.WARNING):
+        settings = load_settings(machine.environ, {}, str(machine.project), managed=machine.managed.place)
+    assert settings[TIME_S] == CallLimits().time_s
+    assert settings.policy.rules == ()
+    for said in (caplog.text, *settings.doubts):
+        assert f"{machine.managed.path} is ignored: " in said
+        assert str(path) in said
+
+
+def test_each_step_of_a_link_counts(machine: Machine, tmp_path: Path) -> None:
+    target = tmp_path / "srv" / "policy.toml"
+    target.parent.mkdir()
+    machine.managed.path.rename(target)
+    machine.managed.path.symlink_to("../srv/policy.toml")
+    place = machine.managed.place
+    assert others_may_write(str(place.path), place.look) is None
+    machine.managed.steps[Path(os.path.realpath(target.parent))] = (0, 0o777)
+    assert str(target.parent) in (others_may_write(str(place.path), place.look) or "")
+
+
+@pytest.mark.parametrize("text", ["permissions.mode = ", "no.such = 1", "permissions.mode = 'loose'", "\0"])
+def test_a_broken_file_keeps_every_session_from_starting(machine: Machine, text: str) -> None:
+    machine.managed.write(text)
+    with pytest.raises(SettingsError, match=r"managed\.toml"):
+        machine.traced()
+
+
+def test_a_link_that_leads_nowhere_is_a_broken_file_and_no_file_is_none(machine: Machine) -> None:
+    machine.managed.path.unlink()
+    assert machine.traced().managed.path == ""
+    machine.managed.path.symlink_to("nowhere.toml")
+    with pytest.raises(SettingsError, match="not there"):
+        machine.traced()
+
+
+def test_links_in_a_circle_are_a_broken_file(machine: Machine) -> None:
+    machine.managed.path.unlink()
+    machine.managed.path.symlink_to("managed.toml")
+    with pytest.raises(SettingsError, match="links"):
+        machine.traced()
+
+
+# --- punie config check ------------------------------------------------------------------------
+
+
+def test_a_policy_is_proved_by_its_examples(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check", str(machine.managed.path)]) == 0
+    assert "2 rules, 0 wrong examples" in capsys.readouterr().out
+    machine.managed.write(POLICY.replace('"git status"]', '"git push -f", "git -C x push", "git log"]'))
+    assert main(["config", "check", str(machine.managed.path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], len(report["wrong"])) == (False, 2)
+    assert "'git push -f' is covered by this rule all the same" in report["wrong"][0]
+
+
+@pytest.mark.parametrize("text", ["x = ", "no.such = 1", "[[permissions.rules]]\ndecision = 'maybe'", None])
+def test_a_policy_that_cannot_be_loaded_is_another_exit_code(
+    machine: Machine, text: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if text is None:
+        machine.managed.path.unlink()
+    else:
+        machine.managed.write(text)
+    assert main(["config", "check", str(machine.managed.path)]) == 2
+    assert "managed.toml" in capsys.readouterr().err
