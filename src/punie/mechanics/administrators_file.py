@@ -1,4 +1,4 @@
-"""Whether a file is the administrator's alone: nobody else can change it, or put another one in its place.
+"""Whether a file is the administrator's alone: no one else can change it, or put another one in its place.
 
 Every step of the way counts, the folders above and the links on it as well. On Linux the group bits of a mode cover
 access lists; those of macOS are not looked at.

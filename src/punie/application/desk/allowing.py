@@ -78,12 +78,18 @@ def _tries(call: PermissionRequest, decision: Decision, facts: Facts) -> Iterato
 
 def _of_command(tool: str, argv: Words) -> _Wish | None:
     """The rule for the shortest beginning of a command that is not too wide; None where no beginning will do."""
+    rule = next(command_rules(tool, argv), None)
+    words = argv[: len(rule.command or ())] if rule is not None else ()
+    return None if rule is None else _Wish(f"{tool}:{shlex.join(words)}", rule)
+
+
+def command_rules(tool: str, argv: Words) -> Iterator[Rule]:
+    """The allow rules for beginnings of a command that are not too wide, the shortest and so the widest first."""
     least = 2 if argv[:1] and argv[0].rpartition("/")[2] in _WITH_VERBS and len(argv) > 1 else 1
     for size in range(least, min(len(argv), least + MOST_RULES) + 1):
         words: Words = argv[:size]
         rule = Rule(Verdict.ALLOW, tool, tuple((word,) for word in words))
         if not all(len(word) <= WORD_CHARS and _WORD.fullmatch(word) for word in words):
-            return None
+            return
         if too_wide(rule) is None and not argv[size - 1].startswith("-"):
-            return _Wish(f"{tool}:{shlex.join(words)}", rule)
-    return None
+            yield rule

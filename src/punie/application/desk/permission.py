@@ -5,6 +5,7 @@ The desk asks for permission for every well-formed call. Nothing here has an eff
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 
 from attrs import define, evolve, field, frozen
@@ -13,6 +14,7 @@ from punie.application.desk.allowing import allowing
 from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions, Phrased
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
+from punie.application.desk.recorded_facts import digest_of, recorded
 from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import PreparedCall
 from punie.domain.permission.audit import DecisionRecord
@@ -30,7 +32,7 @@ from punie.domain.permission.flow import (
 )
 from punie.domain.permission.grants import digest, grant_scope, text_digest
 from punie.domain.permission.policy import HARMLESS_KINDS, decide
-from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
+from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict
 from punie.domain.tools.tool import ToolSource
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.terminal import Box, Command, Confinement
@@ -39,12 +41,16 @@ from shellsight.report import CommandReport, PathEffect
 
 @frozen
 class Judged:
-    """A call with the decision of a policy, and the facts that the decision rests on."""
+    """A call with the decision of a policy, and the facts that the decision rests on.
+
+    `ruled` is the policy's own decision where a hook tightened it.
+    """
 
     request: CallRequest
     facts: Facts
     policy: Policy
     decision: Decision
+    ruled: Decision | None = None
 
     def boxed(self) -> CallRequest:
         """The call with the box that was decided on, and the places outside of it that the decision allowed."""
@@ -67,6 +73,7 @@ class Judged:
         return evolve(
             self,
             decision=evolve(decision, verdict=finding.verdict, rule=finding.rule, reason=finding.reason),
+            ruled=self.ruled or decision,
         )
 
     def allowing(self) -> tuple[str, ...]:
@@ -121,6 +128,7 @@ class SessionPermission:
     _grants: KnownGrants = field(init=False)
     _definitions: KnownDefinitions = field(init=False)
     _roots: tuple[str, ...] = field(default=(), init=False)
+    _digested: tuple[tuple[Rule, ...], str] | None = field(default=None, init=False)
     lent: list[SessionPermission] = field(factory=list["SessionPermission"], init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -228,7 +236,7 @@ class SessionPermission:
             return await self.questions.ask(_same(judged.decision, question), question)
         except BaseException:
             denied = Denied("it was given up unanswered")
-            self._record(judged.request, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
+            self._record(judged, Ruling(denied, AnsweredBy.NOBODY, judged.decision))
             raise
 
     async def close(self, judged: Judged, ruling: Ruling) -> None:
@@ -236,7 +244,7 @@ class SessionPermission:
 
         Grants last as long as the answer said. The definition of another party's tool is kept once it was approved.
         """
-        self._record(judged.request, ruling)
+        self._record(judged, ruling)
         if not isinstance(ruling.flow, Allowed):
             return
         tool = judged.request.tool.descriptor
@@ -247,9 +255,10 @@ class SessionPermission:
         if not judged.facts.quarantined or ruling.answered_by is AnsweredBy.PERSON:
             await self._definitions.approve(tool)
 
-    def _record(self, request: CallRequest, ruling: Ruling) -> None:
+    def _record(self, judged: Judged, ruling: Ruling) -> None:
         """Add a row to the audit trail."""
-        tool, context = request.tool.descriptor, self.context
+        request, context = judged.request, self.context
+        tool = request.tool.descriptor
         self.approvals.audit.record(
             DecisionRecord(
                 at=context.clock.epoch_s(),
@@ -265,8 +274,16 @@ class SessionPermission:
                 arguments_digest=text_digest(request.arguments_json),
                 definition=self._definitions.digest(tool),
                 title=one_line(request.title),
+                facts=self._facts_of(judged),
             )
         )
+
+    def _facts_of(self, judged: Judged) -> Mapping[str, object] | None:
+        rules = judged.policy.rules
+        if self._digested is None or self._digested[0] is not rules:
+            self._digested = (rules, digest_of(rules))
+        call = PermissionRequest(judged.request.tool.descriptor, judged.request.arguments)
+        return recorded(call, judged.policy, judged.facts, judged.ruled or judged.decision, self._digested[1])
 
     async def _moved(self, judged: Judged) -> str | None:
         """The path that leads elsewhere than the person was shown; None where every path leads where it did."""

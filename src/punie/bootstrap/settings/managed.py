@@ -1,6 +1,6 @@
-"""The managed settings: a file of the administrator whose values nobody below can loosen (docs/managed.md).
+"""The managed settings: a file of the administrator whose values no other source can loosen (docs/managed.md).
 
-The file counts only where nobody but the administrator can write it. Nothing in the environment names its place.
+The file counts only where no one but the administrator can write it. Nothing in the environment names its place.
 """
 
 from __future__ import annotations

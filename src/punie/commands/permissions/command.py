@@ -31,6 +31,16 @@ def add(commands: Commands) -> None:
     for action in (check, explain):
         add_mode(action)
         add_rules(action)
+    again = "decide recorded decisions again, under the rules of today or under proposed ones"
+    backtest = new_action(actions, "backtest", again, "permissions.again:run_backtest", as_json=True)
+    proposed = "a settings file whose rules are tried in place of yours and the projects'"
+    backtest.add_argument("file", metavar="FILE", nargs="?", help=proposed)
+    backtest.add_argument("--rules", metavar="FILE", help="the same")
+    since = "7d, 12h or a date such as 2026-11-01 (default: all there is)"
+    backtest.add_argument("--since", metavar="WHEN", help=since)
+    sparing = "also suggest the fewest rules that would have spared the most questions"
+    backtest.add_argument("--suggest", action="store_true", help=sparing)
+    add_rules(backtest)
     trusting = "let the project's own settings loosen, for their content as it is now"
     trust = new_action(actions, "trust", trusting, "permissions.kept:run_trust", cwd=True)
     trust.add_argument("--revoke", action="store_true", help="trust them no longer")

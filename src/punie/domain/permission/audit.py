@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import field, fields, frozen
 
@@ -38,21 +38,24 @@ def _name(text: str) -> str:
     return one_line(text, NAME_LIMIT)
 
 
-def _text(text: str) -> str:
-    """The text, safe to show, bounded, and without anything that is named as a password or a token."""
-    text = text[: 4 * TEXT_LIMIT]
+def without_secrets(text: str) -> str:
+    """The text without anything that is named as a password or a token."""
     folded = text.lower()
     if any(word in folded for word in _SECRET_WORDS):  # the pattern takes ten times as long
-        text = _SECRET.sub(r"\1***", text)
-    return one_line(text, TEXT_LIMIT)
+        return _SECRET.sub(r"\1***", text)
+    return text
+
+
+def _text(text: str) -> str:
+    return one_line(without_secrets(text[: 4 * TEXT_LIMIT]), TEXT_LIMIT)
 
 
 @frozen
 class DecisionRecord:
     """One decision as it is kept. `at` is seconds since the epoch, `verdict` is the final one: never `ask`.
 
-    Arguments appear as a digest only, and in the title as far as a title shows them. Passwords and tokens are removed
-    from the title where a word beside them names them so; others cannot be recognised.
+    Arguments appear as a digest, in the title as far as a title shows them, and in `facts` (`application/desk`), from
+    which the decision can be made again. Passwords and tokens are removed where they can be recognised.
     """
 
     at: float
@@ -68,6 +71,7 @@ class DecisionRecord:
     arguments_digest: str
     definition: str
     title: str = field(default="", converter=_text)
+    facts: Mapping[str, object] | None = None
 
 
 @frozen

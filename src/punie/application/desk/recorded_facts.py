@@ -1,0 +1,256 @@
+"""The facts of a decision as a row of the audit trail keeps them: enough to decide again, without secrets.
+
+Of the arguments only what decides is kept: paths, hosts, and which of the others are there. A command is kept as the
+words of its report. Secrets are taken out where they can be recognised, and long words are cut; such a row says so.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any, cast
+
+from attrs import frozen
+
+from punie.application.tools.own_tools import OWN_TOOLS
+from punie.domain.permission.addresses import places_of
+from punie.domain.permission.audit import without_secrets
+from punie.domain.permission.decisions import Facts, Finding, PermissionRequest, Policy
+from punie.domain.permission.grants import digest
+from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.tools.metadata import Permission, ToolMetadata
+from punie.domain.tools.roles import Column, Role, Roles
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
+from punie.domain.values.json_value import JsonObject, freeze_object
+from punie.domain.values.paths import Location
+from punie.domain.values.web import place_in
+from shellsight.report import CommandPart, CommandReport, Effect, PathEffect, PathUse, Standing
+from shellsight.words.secrecy import is_secret_name
+
+MOST = 64
+"""Commands, words of a command, paths: a call with more of them is kept without its facts."""
+
+LONGEST = 400
+"""A longer word is cut: no rule is about it."""
+
+TAKEN_OUT = "***"
+
+_TOKEN = re.compile(
+    r"\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
+    r"|npm_\w{16,}|pypi-[\w-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+_IN_ADDRESS = re.compile(r"(://)[^/@\s]+@")
+_BEFORE_SECRET = re.compile(r"--?(?:\w+-)*(?:pass(?:word|wd|phrase)?|secret|token|api-key|auth\w*|credentials?)")
+_SENDERS = frozenset({"curl", "wget", "http", "https", "xh"})
+_SENT = frozenset({"-u", "--user", "-H", "--header", "-b", "--cookie"})
+_PATCH_MARKS = ("***", "---", "+++", "rename ", "copy ", "diff --git ")
+
+Kept = dict[str, Any]
+
+
+@frozen
+class RecordedCase:
+    """One decision as it can be made again. `was` is the policy's own answer, `by` the digest of its rules.
+
+    `altered` says that words were taken out or cut, so that rules about exactly these words no longer match.
+    """
+
+    request: PermissionRequest
+    facts: Facts
+    mode: Mode
+    protected: tuple[str, ...]
+    private: tuple[str, ...]
+    was: Finding
+    by: str
+    altered: bool
+
+
+def digest_of(rules: Iterable[Rule]) -> str:
+    """A digest of rules: equal where the same rules decide."""
+    return digest([[*rule.place, rule.command] for rule in rules])[:16]
+
+
+def recorded(request: PermissionRequest, policy: Policy, facts: Facts, was: Finding, by: str) -> Kept | None:
+    """The facts of a decision for the audit trail; None where they are too many to be kept."""
+    tool, words = request.tool, _Words()
+    parts = None if facts.command is None else facts.command.parts
+    uses = [] if parts is None else [use for part in parts for use in part.paths]
+    long = parts is not None and any(len(form) > MOST for part in parts for form in (part.argv, *part.forms))
+    if long or max(len(parts or ()), len(uses), len(facts.locations)) > MOST:
+        return None
+    arguments = cast("Kept", _reduced(request.arguments, tool.roles, words))
+    if not _says_the_same(tool, request.arguments, freeze_object(arguments)):
+        return None
+    places = {where.path for where in facts.locations} | {use.path for use in uses} | {use.place for use in uses}
+    named, bases = tool.roles.paths(request.arguments), {facts.cwd, *facts.bases}
+    places |= {posixpath.normpath(posixpath.join(base, path)) for base in bases for path in named}
+    roots = facts.roots
+    kept: Kept = {
+        "arguments": arguments, "cwd": facts.cwd, "mode": policy.mode.value, "by": by,
+        "verdict": was.verdict.value, "rule": was.rule,
+        "roots": [] if roots == (facts.cwd,) else list(roots),
+        "locations": [_location(where) for where in facts.locations],
+        "flags": [int(flag) for flag in (facts.quarantined, facts.boxed, facts.asks_unboxed)],
+        "protected": _near(places, policy.protected), "private": _near(places, policy.private),
+    }  # fmt: skip
+    if parts is not None:
+        kept["command"] = [_part(part, words) for part in parts]
+    if OWN_TOOLS.get(tool.name) is not tool:
+        kept["tool"] = _tool(tool)
+    kept["altered"] = words.altered
+    return {name: value for name, value in kept.items() if value or name == "command"}
+
+
+def case_of(name: str, kept: Mapping[str, Any]) -> RecordedCase:
+    """The decision on the tool of that name that `recorded` kept. Raises what a changed row makes it raise."""
+    tool = _tool_of(name, kept["tool"]) if "tool" in kept else OWN_TOOLS[name]
+    cwd = kept.get("cwd", "")
+    quarantined, boxed, asks = map(bool, kept.get("flags", (0, 1, 0)))
+    command = None if "command" not in kept else CommandReport("", tuple(map(_part_of, kept["command"])))
+    facts = Facts(
+        tuple(map(_location_of, kept.get("locations", ()))), command, cwd,
+        tuple(kept.get("roots") or ([cwd] if cwd else [])), quarantined, boxed, asks,
+    )  # fmt: skip
+    was = Finding(Verdict(kept["verdict"]), str(kept["rule"]), "")
+    return RecordedCase(
+        PermissionRequest(tool, kept.get("arguments", {})), facts, Mode(kept["mode"]), tuple(kept.get("protected", ())),
+        tuple(kept.get("private", ())), was, str(kept["by"]), bool(kept.get("altered")),
+    )  # fmt: skip
+
+
+class _Words:
+    """Words without what looks like a secret; `altered` is set once something was taken out or cut."""
+
+    def __init__(self) -> None:
+        self.altered = False
+
+    def of(self, argv: Iterable[str]) -> list[str]:
+        before, kept, sends = "", list[str](), False
+        for word in argv:
+            kept.append(self.one(word, secret=sends and before in _SENT, before=before))
+            before, sends = word, sends or word.rpartition("/")[2] in _SENDERS
+        return kept
+
+    def one(self, word: str, before: str = "", *, secret: bool = False) -> str:
+        safe = word if len(word) <= LONGEST else f"{word[:40]}{TAKEN_OUT}"
+        name, given, _ = safe.partition("=")
+        if given and is_secret_name(name.lstrip("-")):
+            safe = f"{name}={TAKEN_OUT}"
+        elif secret or (_BEFORE_SECRET.fullmatch(before) and not word.startswith("-")):
+            safe = TAKEN_OUT
+        else:
+            safe = _TOKEN.sub(TAKEN_OUT, _IN_ADDRESS.sub(rf"\1{TAKEN_OUT}@", without_secrets(safe)))
+        self.altered |= safe != word
+        return safe
+
+
+def _reduced(value: object, roles: Roles, words: _Words, name: str = "") -> object:
+    """The value with nothing but what decides; nested parameters are named `outer.inner`, as in the roles."""
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, object]", value)
+        return {key: _reduced(one, roles, words, f"{name}.{key}" if name else key) for key, one in inner.items()}
+    role = roles.by_name.get(name)
+    if role is Role.ARGV and isinstance(value, tuple):
+        return []
+    if isinstance(value, tuple):
+        return [_reduced(one, roles, words, name) for one in cast("tuple[object, ...]", value)]
+    if not isinstance(value, str):
+        return value if value is None or isinstance(value, bool) else 0
+    if role is Role.URL and not any(True for _ in roles.located({name: value})):
+        place = place_in(value)
+        return f"https://{place}/" if place else ""
+    if role is Role.PATCH:
+        marks = [words.one(line) for line in value.split("\n") if line.strip().startswith(_PATCH_MARKS)]
+        return "\n".join((*marks, ""))
+    names_path = role is not None and role.access is not None
+    if names_path or (role is None and roles.open and any(True for _ in roles.located({name: value}))):
+        return words.one(value)
+    return ""
+
+
+def _says_the_same(tool: ToolDescriptor, before: JsonObject, after: JsonObject) -> bool:
+    """Whether the reduced arguments decide as those before; those of our own tools but patches always do."""
+    roles = tool.roles
+    if tool.source is ToolSource.BUILT_IN and Role.PATCH not in roles and Role.URL not in roles:
+        return True
+    return (
+        len(tuple(roles.located(before))) == len(tuple(roles.located(after)))
+        and roles.names_all(before) == roles.names_all(after)
+        and roles.runs(before) == roles.runs(after)
+        and places_of(tool, before) == places_of(tool, after)
+    )
+
+
+def _near(places: Iterable[str], own: tuple[str, ...]) -> list[str]:
+    """Those of Punie's own files that a decision on these places may look at: those in them, and around them."""
+    folders = tuple(f"{place.rstrip('/')}/" for place in places)
+    if not folders:
+        return []
+    return [one for one in own if f"{one}/".startswith(folders) or any(map(str.startswith, folders, repeat(f"{one}/")))]
+
+
+def _location(where: Location) -> list[object]:
+    return [where.path, int(where.inside), int(where.secret)]
+
+
+def _location_of(kept: list[Any]) -> Location:
+    return Location(kept[0], bool(kept[1]), bool(kept[2]))
+
+
+def _part(part: CommandPart, words: _Words) -> Kept:
+    kept: Kept = {
+        "argv": words.of(part.argv), "standing": part.standing.value, "reason": without_secrets(part.reason)[:LONGEST],
+        "forms": [words.of(form) for form in part.forms], "paths": [_use(use) for use in part.paths],
+        "effects": sorted(effect.name for effect in part.effects), "unsure": int(not part.literal),
+        "code": int(part.inline_code), "plain": int(part.plain),
+    }  # fmt: skip
+    return {name: value for name, value in kept.items() if value}
+
+
+def _part_of(kept: Mapping[str, Any]) -> CommandPart:
+    return CommandPart(
+        tuple(kept.get("argv", ())), Standing(kept.get("standing", 0)), kept.get("reason", ""),
+        not kept.get("unsure"), tuple(map(tuple, kept.get("forms", ()))), tuple(map(_use_of, kept.get("paths", ()))),
+        frozenset(Effect[name] for name in kept.get("effects", ())), bool(kept.get("code")),
+        plain=bool(kept.get("plain")),
+    )  # fmt: skip
+
+
+def _use(use: PathUse) -> list[object]:
+    where = use.where
+    led = [] if where is None else [where.path, int(where.inside), int(where.secret)]
+    return [use.path, use.effect.value, int(use.below), int(use.sources), *led]
+
+
+def _use_of(kept: list[Any]) -> PathUse:
+    path, effect, below, sources, *led = kept
+    where = _location_of(led) if led else None
+    return PathUse(path, PathEffect(effect), bool(below), where, sources=bool(sources))
+
+
+def _tool(tool: ToolDescriptor) -> Kept:
+    roles, details = tool.roles, tool.details
+    return {
+        "source": tool.source.value, "kind": tool.kind.value, "asks": tool.requires_permission,
+        "destructive": tool.destructive, "confirms": details.requires_confirmation,
+        "needs": details.required_permissions.value, "column": None if tool.column is None else tool.column.name,
+        "profiled": tool.profiled, "roles": {name: role.value for name, role in roles.by_name.items()},
+        "guessed": sorted(roles.guessed), "open": roles.open,
+    }  # fmt: skip
+
+
+def _tool_of(name: str, kept: Mapping[str, Any]) -> ToolDescriptor:
+    roles = Roles(
+        {one: Role(role) for one, role in kept["roles"].items()}, frozenset(kept["guessed"]), bool(kept["open"])
+    )
+    return ToolDescriptor(
+        name, ToolKind(kept["kind"]), requires_permission=bool(kept["asks"]), source=ToolSource(kept["source"]),
+        annotations={"destructiveHint": True} if kept["destructive"] else {},
+        details=ToolMetadata(
+            required_permissions=Permission(kept["needs"]), requires_confirmation=bool(kept["confirms"])
+        ),
+        roles=roles, column=None if kept["column"] is None else Column[kept["column"]],
+        profiled=bool(kept["profiled"]),
+    )  # fmt: skip

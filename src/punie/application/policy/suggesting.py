@@ -1,0 +1,189 @@
+"""Suggested rules: the fewest that would have spared the most questions, by what people answered to those.
+
+A rule is suggested only for calls that a person, or a grant of a person, allowed. No rule is suggested that matches a
+call which a person denied, or a command or path of a dangerous standing; and none for the read-only mode.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from attrs import evolve, frozen
+
+from punie.application.desk.allowing import command_rules
+from punie.application.policy.backtest import PastDecision, PolicyFor
+from punie.domain.permission.command_policy import allows_part
+from punie.domain.permission.decisions import Decision
+from punie.domain.permission.policy import decide
+from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict
+from punie.domain.values.paths import covers
+from shellsight.report import CommandPart, Effect, Standing
+
+MOST_RULES = 20
+MOST_TITLES = 3
+_MODES = frozenset({Mode.ASK, Mode.ACCEPT_EDITS, Mode.AUTO})
+_BY_MODE = "mode:"
+
+Need: TypeAlias = tuple[str, ...]
+"""One thing that was asked about: a tool and the words of a command, or a tool and a path."""
+
+
+@frozen
+class Suggestion:
+    """A rule, the number of questions that it spares beside those before it, and titles of some of the calls."""
+
+    rule: Rule
+    spares: int
+    titles: tuple[str, ...]
+
+    @property
+    def toml(self) -> str:
+        """The rule as a settings file takes it."""
+        rule = self.rule
+        lines = ['decision = "allow"', f"tool = {json.dumps(rule.tool)}"]
+        if rule.command is not None:
+            lines.append(f"command = {json.dumps([words[0] for words in rule.command])}")
+        if rule.path is not None:
+            lines.append(f"path = {json.dumps(rule.path)}")
+        lines.append(f"mode = {json.dumps(sorted(mode.value for mode in rule.modes))}")
+        return "\n".join(("[[permissions.rules]]", *lines))
+
+
+@frozen
+class _Asked:
+    """A question that an allow rule could spare: what it was about."""
+
+    past: PastDecision
+    needs: frozenset[Need]
+
+
+def suggested(past: Sequence[PastDecision], policies: PolicyFor) -> tuple[Suggestion, ...]:
+    """The rules, the one that spares most first."""
+    asked = [one for each in past if _by_people(each) and (one := _asked(each, each.under(policies))) is not None]
+    groups: defaultdict[frozenset[Need], list[PastDecision]] = defaultdict(list)
+    for one in asked:
+        groups[one.needs].append(one.past)
+    refused = [one for one in past if one.denied_by_person or _is_touchy(one)]
+    safe = {rule: needs for rule, needs in _candidates(asked).items() if not _matches_any(rule, refused)}
+    chosen: list[Suggestion] = []
+    covered: frozenset[Need] = frozenset()
+    while safe and len(chosen) < MOST_RULES:
+        within: defaultdict[Need, list[frozenset[Need]]] = defaultdict(list)
+        for needs in groups:
+            for need in needs:
+                within[need].append(needs)
+        rule = max(safe, key=lambda one: _worth(one, _spared(safe[one], covered, within), groups))
+        found = _spared(safe[rule], covered, within)
+        gained = covered | safe.pop(rule)
+        spared = [each for needs in found for each in groups[needs]]
+        if not spared:
+            break
+        rules = (*(each.rule for each in chosen), rule)
+        if not all(_spares(each, rules, policies) for each in spared):
+            continue  # something else asks as well
+        covered = gained
+        for needs in found:
+            del groups[needs]
+        titles = tuple(dict.fromkeys(each.title for each in spared))[:MOST_TITLES]
+        chosen.append(Suggestion(rule, len(spared), titles))
+    return tuple(chosen)
+
+
+def _spared(
+    rules_needs: frozenset[Need], covered: frozenset[Need], within: Mapping[Need, list[frozenset[Need]]]
+) -> set[frozenset[Need]]:
+    """The groups of questions that a rule answers together with those that were chosen."""
+    return {needs for need in rules_needs for needs in within.get(need, ()) if needs - covered <= rules_needs}
+
+
+def _by_people(past: PastDecision) -> bool:
+    return past.final is Verdict.ALLOW and past.answered_by in _BY_PEOPLE
+
+
+_BY_PEOPLE = frozenset({AnsweredBy.PERSON, AnsweredBy.GRANT})
+
+
+def _asked(past: PastDecision, now: Decision) -> _Asked | None:
+    """The question; None where the call was not asked about, or where more than its mode asks."""
+    if now.verdict is not Verdict.ASK or past.case.mode not in _MODES:
+        return None
+    tool, facts = past.tool, past.case.facts
+    asking = [part for part in now.parts if part.verdict is Verdict.ASK]
+    if any(not part.rule.startswith(_BY_MODE) for part in (*asking, now)):
+        return None
+    if asking:
+        return _Asked(past, frozenset((tool, *part.argv) for part in asking))
+    if facts.command is not None or not facts.locations:
+        return None
+    return _Asked(past, frozenset((tool, where.path) for where in facts.locations))
+
+
+def _candidates(asked: Iterable[_Asked]) -> dict[Rule, frozenset[Need]]:
+    """The rules that would answer something that was asked, each with all that it answers."""
+    found: defaultdict[Rule, set[Need]] = defaultdict(set)
+    for one in asked:
+        for need in one.needs:
+            for rule in _rules_for(one.past, need):
+                found[rule].add(need)
+    return {rule: frozenset(needs) for rule, needs in found.items()}
+
+
+def _rules_for(past: PastDecision, need: Need) -> Iterator[Rule]:
+    tool, *words = need
+    facts = past.case.facts
+    if facts.command is not None:
+        parts = [part for part in facts.command.parts if part.argv == tuple(words)]
+        for rule in command_rules(tool, tuple(words)):
+            if all(allows_part(rule, part, facts) for part in parts):
+                yield evolve(rule, modes=_MODES)
+        return
+    root = next((root for root in facts.bases if words[0].startswith(f"{root}/")), None)
+    folder = posixpath.dirname(words[0])
+    while root is not None and folder.startswith(f"{root}/"):  # never for everything in a project
+        yield Rule(Verdict.ALLOW, tool, path=f"{folder}/**", modes=_MODES)
+        folder = posixpath.dirname(folder)
+
+
+def _matches_any(rule: Rule, refused: Iterable[PastDecision]) -> bool:
+    """Whether the rule is about anything that a person denied, or that is dangerous."""
+    return any(one.tool == rule.tool and _matches(rule, one) for one in refused)
+
+
+def _matches(rule: Rule, past: PastDecision) -> bool:
+    facts = past.case.facts
+    if rule.command is not None:
+        parts = () if facts.command is None else facts.command.parts
+        return any(rule.begins(part.argv) and (past.denied_by_person or _is_dangerous(part)) for part in parts)
+    pattern = rule.path or ""
+    return any(covers(pattern, where.path, facts.bases) for where in facts.locations)
+
+
+def _is_touchy(past: PastDecision) -> bool:
+    facts = past.case.facts
+    parts = () if facts.command is None else facts.command.parts
+    return any(map(_is_dangerous, parts)) or any(where.secret or not where.inside for where in facts.locations)
+
+
+def _is_dangerous(part: CommandPart) -> bool:
+    return part.standing >= Standing.DANGEROUS or Effect.SECRETS in part.effects
+
+
+def _worth(
+    rule: Rule, found: Iterable[frozenset[Need]], groups: Mapping[frozenset[Need], list[PastDecision]]
+) -> tuple[int, int, object]:
+    """More spared questions are better, then the narrower rule."""
+    narrow = len(rule.command or ()) + (rule.path or "").count("/")
+    return sum(len(groups[needs]) for needs in found), narrow, rule.place
+
+
+def _spares(past: PastDecision, rules: tuple[Rule, ...], policies: PolicyFor) -> bool:
+    """Whether these rules together let the call run unasked."""
+    case, policy = past.case, policies(past.case.facts.cwd)
+    own = evolve(
+        policy.in_mode(case.mode), rules=(*policy.rules, *rules), protected=case.protected, private=case.private
+    )
+    return decide(case.request, own, case.facts).verdict is Verdict.ALLOW

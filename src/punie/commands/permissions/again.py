@@ -1,0 +1,155 @@
+"""`punie permissions backtest`: recorded decisions, decided again under the rules of today or proposed ones."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import anyio
+from attrs import evolve
+
+from punie.adapters.console.output import table
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.state_file import StateFile
+from punie.application.policy.backtest import Backtest, Change, PolicyFor, backtest, past_decisions
+from punie.application.policy.suggesting import Suggestion, suggested
+from punie.application.policy.written_rules import RuleSource, parse_rules
+from punie.bootstrap.settings.files import database_file, read_settings_file
+from punie.bootstrap.settings.keys import MODE, RULES
+from punie.bootstrap.settings.layers import parsed_values
+from punie.bootstrap.settings.sources import stored_trust, trace_settings
+from punie.commands.flags import settings_flags
+from punie.commands.permissions.kept import MOST_ROWS
+from punie.commands.running import CommandError, Exit, command_environ, start_logging, told
+from punie.commands.usage.run import parse_since
+from punie.domain.permission.audit import AuditRow
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.values.display import display_safe, one_line
+from punie.mechanics.home import home_of
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+
+EXAMPLES = 10
+MANAGED = "managed-"
+
+
+def run_backtest(
+    *, file: str | None, rules: str | None, since: str | None, suggest: bool, as_json: bool, **flags: Any
+) -> int:
+    """Decide recorded decisions again; returns the exit code, 1 where one does not come out as it was recorded."""
+    environ, named = command_environ(), rules or file
+    try:
+        begin = 0.0 if since is None else parse_since(since, time.time())
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    state = StateFile(database_file(environ), start_logging(environ, None))
+    given = settings_flags(mode=None, **flags)
+    today = _policies(environ, {}, state)
+    proposed = _policies(environ, given, state) if given else None
+    if named is not None:
+        proposed = _with_file(named, environ, proposed or today)
+    try:
+        found = backtest(past_decisions(anyio.run(_rows, state), begin), today, proposed)
+    finally:
+        state.close()
+    rules_found = suggested(found.past, proposed or today) if suggest else ()
+    code = Exit.FAILED if found.unreproduced else Exit.DONE
+    return told(_report(found, rules_found), _text(found, rules_found), as_json=as_json, exit_code=code)
+
+
+async def _rows(state: StateFile) -> Sequence[AuditRow]:
+    trail = SqliteAuditTrail(state)
+    try:
+        return await trail.latest(MOST_ROWS)
+    finally:
+        await trail.aclose()
+
+
+def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state: StateFile) -> PolicyFor:
+    trusted, parser = stored_trust(environ, state.log), TreeSitterBashParser()
+    return cache(lambda cwd: trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy)
+
+
+def _with_file(file: str, environ: Mapping[str, str], policies: PolicyFor) -> PolicyFor:
+    """The policies with the rules of that settings file in place of all but the managed ones and those of flags."""
+    path = os.path.abspath(file)  # noqa: PTH100 - no link is to be followed in what is shown
+    if not Path(path).exists():
+        raise CommandError(f"{path} is not there.")
+    values = read_settings_file(Path(path)).values
+    source = RuleSource("proposed", path, home_of(environ), TreeSitterBashParser, os.path.realpath)
+    rules = parse_rules(values.get(RULES.name, []), source)
+    loosest = parsed_values(values, path).get(MODE.name, Mode.AUTO)
+
+    def stays(rule: Rule) -> bool:
+        return rule.id.startswith((MANAGED, "command-line:"))
+
+    @cache
+    def policy(cwd: str) -> Policy:
+        now = policies(cwd)
+        bound = min(now.loosest, Mode(loosest), key=lambda mode: mode.looseness)
+        return evolve(now, rules=(*filter(stays, now.rules), *rules), loosest=bound)
+
+    return policy
+
+
+def _report(found: Backtest, rules: Sequence[Suggestion]) -> dict[str, object]:
+    newly = {verdict: [one for one in found.changed if one.now.verdict is verdict] for verdict in Verdict}
+    return {
+        "rows": found.rows,
+        "undecided": found.undecided,
+        "agree": found.agree,
+        "otherRule": found.other_rule,
+        "counts": {verdict.value: found.counts.get(verdict, 0) for verdict in Verdict},
+        "newly": {verdict.value: len(changes) for verdict, changes in newly.items()},
+        "changed": [_change(one) for one in found.changed],
+        "unreproduced": [_change(one) for one in found.unreproduced],
+        "suggested": [{"rule": one.toml, "spares": one.spares, "titles": list(one.titles)} for one in rules],
+    }
+
+
+def _change(one: Change) -> dict[str, object]:
+    return {
+        "row": one.past.number,
+        "tool": one.past.tool,
+        "title": one.past.title,
+        "mode": one.past.case.mode.value,
+        "was": one.was.verdict.value,
+        "now": one.now.verdict.value,
+        "rule": one.now.rule,
+        "wasRule": one.was.rule,
+        "reason": display_safe(one.now.reason),
+    }
+
+
+_NEWLY = {Verdict.ALLOW: "would run unasked", Verdict.ASK: "would be asked about", Verdict.DENY: "would be denied"}
+
+
+def _text(found: Backtest, rules: Sequence[Suggestion]) -> str:
+    decided = found.rows - found.undecided
+    equal = f"{found.agree} as before by the same rule, {found.other_rule} by another"
+    without = f"{found.undecided} cannot be decided again: they have no facts"
+    blocks = [f"{found.rows} rows, {decided} decided again: {equal}, {len(found.changed)} changed. {without}.\n"]
+    for verdict, words in _NEWLY.items():
+        changes = [one for one in found.changed if one.now.verdict is verdict]
+        if changes:
+            blocks.append(f"\n{len(changes)} {words}:\n{_lines(changes)}")
+    if found.unreproduced:
+        words = "do not come out as they were recorded, under the same rules: the rows, or Punie, changed"
+        blocks.append(f"\n{len(found.unreproduced)} {words}:\n{_lines(found.unreproduced)}")
+    for one in rules:
+        titles = "".join(f"#   {one_line(title, 100)}\n" for title in one.titles)
+        blocks.append(f"\n# would have spared {one.spares} questions, such as\n{titles}{display_safe(one.toml)}\n")
+    return "".join(blocks)
+
+
+def _lines(changes: Sequence[Change]) -> str:
+    rows = [
+        [str(one.past.number), one.was.verdict.value, one.now.verdict.value, one.now.rule, one_line(one.past.title, 60)]
+        for one in changes[:EXAMPLES]
+    ]
+    more = f"  and {len(changes) - EXAMPLES} more (--json lists all)\n" if len(changes) > EXAMPLES else ""
+    return table(("row", "was", "now", "rule", "title"), rows) + more

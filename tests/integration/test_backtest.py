@@ -1,0 +1,217 @@
+"""Recorded decisions of a real desk are decided again: each as it was, and only what a change of rules is about."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.state_file import StateFile
+from punie.application.desk.approvals import Approvals
+from punie.application.policy.backtest import Backtest, backtest, past_decisions
+from punie.application.policy.suggesting import suggested
+from punie.application.tools.own_tools import OWN_TOOLS
+from punie.application.tools.session_tool import SessionTool
+from punie.bootstrap.settings.files import database_file
+from punie.bootstrap.settings.sources import trace_settings
+from punie.cli import main
+from punie.domain.permission.audit import AuditRow
+from punie.domain.permission.decisions import Policy
+from punie.domain.permission.flow import Selected
+from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.tools.roles import Role
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.json_value import JsonObject
+from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
+from tests.fakes.permission import memory_approvals
+from tests.shellsight.corpus import lines
+from tests.unit.application.desk_bench import CWD, RecordingTool, call, desk_of
+
+pytestmark = pytest.mark.anyio
+
+RUN, EDIT = OWN_TOOLS["run_command"], OWN_TOOLS["write_file"]
+PATCH = ToolDescriptor("editor__patch", "edit", source=ToolSource.MCP, roles={"patch": Role.PATCH})
+REMOTE = ToolDescriptor(
+    "tracker__close", "edit", source=ToolSource.MCP, metadata={"server": "tracker", "name": "close"},
+    annotations={"destructiveHint": True}, roles={"path": Role.PATH_WRITE, "note": Role.PLAIN},
+)  # fmt: skip
+RULES = (
+    Rule(Verdict.DENY, "run_command", (("git",), ("push",)), id="user-1"),
+    Rule(Verdict.ASK, "*", path="/project/private/**", id="user-2"),
+    Rule(Verdict.ALLOW, "run_command", (("ruff",),), id="user-3"),
+)
+PLANTED = ("terraform apply", "terraform plan -out x", "cd infra && terraform destroy")
+
+Call = tuple[str, dict[str, Any]]
+
+
+class Acts(RecordingTool):
+    """A tool of ours or of others that only notes that it ran."""
+
+    def paths(self, arguments: JsonObject) -> tuple[str, ...]:
+        return SessionTool.paths(self, arguments)
+
+    def title(self, arguments: JsonObject) -> str:
+        return self.tool.roles.command_line(arguments) or self.tool.name
+
+
+def run(line: str) -> Call:
+    return "run_command", {"command": line}
+
+
+def others() -> Iterable[Call]:
+    yield "write_file", {"path": "src/a.py", "content": "x"}
+    yield "write_file", {"path": "private/a.py", "content": "x"}
+    yield "write_file", {"path": "/etc/passwd", "content": "x"}
+    yield "write_file", {"path": ".punie/config.toml", "content": "x"}
+    yield "editor__patch", {"patch": "*** Begin Patch\n*** Add File: b.py\n+*** secret\n*** End Patch\n"}
+    yield "tracker__close", {"path": "src/a.py", "note": "text"}
+    yield "tracker__close", {"path": "~/.ssh/id", "note": True}
+
+
+async def driven(calls: Iterable[Call], policy: Policy, approvals: Approvals, *answers: str) -> tuple[AuditRow, ...]:
+    """The rows of the trail after a desk was given these calls, and a person gave these answers in turn."""
+    tools = [Acts(tool) for tool in (RUN, EDIT, PATCH, REMOTE)]
+    bench = await desk_of(tools, policy=policy, approvals=approvals)
+    said = answers or ("allow_once", "reject", "allow_session")
+    for number, (name, arguments) in enumerate(calls):
+        bench.client.queue_permission(Selected(said[number % len(said)]))
+        turn = bench.turn(f"turn-{number}")
+        await turn.call(call(name, arguments))
+        await turn.close()
+    return tuple(await approvals.audit.latest(10_000))
+
+
+def again(rows: Iterable[AuditRow], today: Policy, proposed: Policy | None = None) -> Backtest:
+    return backtest(past_decisions(rows), lambda _cwd: today, None if proposed is None else lambda _cwd: proposed)
+
+
+def corpus(step: int) -> list[Call]:
+    return [run(line.text) for line in (*lines.everyday(), *lines.dangerous())][::step]
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_every_decision_comes_out_as_it_was_recorded(mode: Mode) -> None:
+    policy = Policy(mode, RULES, ("/home/nobody-here/.config/punie",), ("/home/nobody-here/.local/state/punie",))
+    rows = await driven((*corpus(60), *others()), policy, memory_approvals())
+    found = again(rows, policy)
+    assert found.rows == found.agree > 40
+    assert (found.undecided, found.changed, found.unreproduced) == (0, (), ())
+
+
+async def test_a_planted_change_is_reported_exactly() -> None:
+    calls = (*corpus(100), *map(run, PLANTED), *others())
+    rows = await driven(calls, Policy(rules=RULES), memory_approvals())
+    planted = {row.number for row in rows if "terraform" in json.loads(row.text)["title"]}
+    assert len(planted) == len(PLANTED)
+    deny = Rule(Verdict.DENY, "run_command", (("terraform",),), id="proposed-1")
+    found = again(rows, Policy(rules=RULES), Policy(rules=(*RULES, deny)))
+    assert {one.past.number for one in found.changed} == planted
+    assert {(one.was.verdict, one.now.verdict, one.now.rule) for one in found.changed} == {
+        (Verdict.ASK, Verdict.DENY, "rule:proposed-1")
+    }
+    assert found.agree == found.rows - len(planted)
+
+
+async def test_rules_that_changed_since_are_no_fault_of_the_record_and_a_changed_row_is_one() -> None:
+    rows = await driven([run("ruff check"), run("just lint")], Policy(rules=RULES), memory_approvals())
+    later = again(rows, Policy())
+    assert [one.past.title for one in later.changed] == ["ruff check"]
+    assert later.unreproduced == ()
+    record = json.loads(rows[0].text)
+    record["facts"]["command"][0]["argv"] = ["git", "push"]
+    forged = evolve(rows[0], text=json.dumps(record))
+    found = again((forged, rows[1]), Policy(rules=RULES))
+    assert [one.past.number for one in found.unreproduced] == [forged.number]
+
+
+async def test_rows_without_facts_or_with_strange_ones_are_counted_and_not_guessed() -> None:
+    (row,) = await driven([run("ruff check")], Policy(), memory_approvals())
+    record = json.loads(row.text)
+    strange: list[object] = [None, {}, [], 1, {**record["facts"], "mode": "yolo"}, {**record["facts"], "flags": [1]}]
+    rows = [evolve(row, text=json.dumps({**record, "facts": facts})) for facts in strange]
+    rows += [evolve(row, text=text) for text in ("", "[]", "{}", "null", "[" * 5_000)]
+    found = again(rows, Policy())
+    assert (found.rows, found.undecided, found.changed) == (len(rows), len(rows), ())
+
+
+async def test_no_secret_and_no_content_is_in_the_facts() -> None:
+    secrets = (
+        run("curl -u me:hunter2 https://me:hunter2@example.com/hunter2x"), run("deploy --api-token hunter2"),
+        run("AWS_SECRET_ACCESS_KEY=hunter2 aws s3 ls"), run("git push https://x:hunter2@example.com/r.git"),
+        run("echo ghp_hunter2hunter2hunter2hunter2"), run("tool --password=hunter2"),
+        ("write_file", {"path": "a.txt", "content": "hunter2"}), ("tracker__close", {"path": "a", "note": "hunter2"}),
+    )  # fmt: skip
+    rows = await driven(secrets, Policy(), memory_approvals())
+    for row in rows:
+        facts = json.dumps(json.loads(row.text)["facts"])
+        assert facts != "null"
+        assert "hunter2" not in facts.replace("hunter2x", "")
+    assert again(rows, Policy()).unreproduced == ()
+
+
+# --- suggestions -------------------------------------------------------------------------------
+
+
+async def test_the_fewest_rules_are_suggested_and_none_that_a_person_or_a_danger_speaks_against() -> None:
+    allowed = [*map(run, ["just lint", "just test", "just lint --fix", "cargo build", "cargo build --release"] * 2)]
+    allowed += [("write_file", {"path": f"src/deep/{name}.py", "content": ""}) for name in "abc"]
+    dangerous = [run("git push --force"), run("git push origin x"), run("git add ."), run("just lint && cargo build")]
+    approvals = memory_approvals()
+    rows = await driven((*allowed, *dangerous), Policy(), approvals, "allow_once")
+    rows = await driven([run("just deploy"), run("just test integration")], Policy(), approvals, "reject")
+    past = [one for one in past_decisions(rows) if one is not None]
+    found = suggested(past, lambda _cwd: Policy())
+    commands = {" ".join(word for (word,) in one.rule.command) for one in found if one.rule.command is not None}
+    assert {"just lint", "cargo build"} <= commands
+    assert not {"just", "just test", "just deploy", "git", "git push"} & commands
+    assert [one.rule.path for one in found if one.rule.path is not None] == [f"{CWD}/src/deep/**"]
+    rules = tuple(one.rule for one in found)
+    after = again(rows, Policy(), Policy(rules=rules))
+    assert sum(one.spares for one in found) == len(after.changed)
+    assert all(one.now.verdict is Verdict.ALLOW and one.past.final is Verdict.ALLOW for one in after.changed)
+    assert all(Mode.READ_ONLY not in rule.modes for rule in rules)
+
+
+# --- the command -------------------------------------------------------------------------------
+
+
+async def test_the_command_tells_what_would_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import anyio.to_thread
+
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path))
+    (tmp_path / "config.toml").write_text(
+        '[[permissions.rules]]\ndecision = "allow"\ntool = "run_command"\ncommand = ["ruff"]\n', "utf-8"
+    )
+    environ = {"PUNIE_HOME": str(tmp_path)}
+    policy = trace_settings(environ, {}, CWD).settings.policy
+    state = StateFile(database_file(environ), logging.getLogger("test"))
+    trail = SqliteAuditTrail(state)
+    approvals = Approvals(MemoryGrantStore(), MemoryToolPins(), trail)
+    await driven((run("ruff check"), run("just lint"), run("ls")), policy, approvals, "allow_once")
+    await trail.aclose()
+    state.close()
+
+    async def told(*words: str) -> dict[str, Any]:
+        code = await anyio.to_thread.run_sync(main, ["permissions", "backtest", *words, "--json"])
+        assert code == 0
+        return json.loads(capsys.readouterr().out)
+
+    plain = await told()
+    assert (plain["rows"], plain["agree"], plain["changed"]) == (3, 3, [])
+    denied = await told("--deny", "run_command:just")
+    (change,) = denied["changed"]
+    assert (change["title"], change["was"], change["now"]) == ("just lint", "ask", "deny")
+    assert change["rule"] == "rule:command-line:deny-1"
+    (tmp_path / "proposed.toml").write_text('permissions.mode = "read-only"\n', "utf-8")
+    proposed = await told("--rules", str(tmp_path / "proposed.toml"), "--suggest")
+    assert {one["title"]: one["now"] for one in proposed["changed"]} == {"ruff check": "deny", "just lint": "deny"}
+    assert (await told("--suggest"))["suggested"][0]["spares"] == 1
