@@ -26,7 +26,7 @@ from punie.domain.session.transcript import (
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind, ToolOutcome
-from punie.domain.values.content import Prompt
+from punie.domain.values.content import Image, Prompt, Text
 from punie.domain.values.json_value import freeze_object
 from tests.fakes.transcripts import transcript_of
 
@@ -86,6 +86,15 @@ def test_calls_that_never_ended_were_interrupted() -> None:
 )
 def test_a_turn_that_stopped_short_says_so(reason: StopReason | None, told: tuple[TurnStoppedShort, ...]) -> None:
     assert transcript_of([asks(), TextDelta("half"), TurnEnded(reason)]) == (person(), AgentSaid("half"), *told)
+
+
+def test_a_picture_that_was_not_answered_is_not_sent_again_with_every_later_prompt() -> None:
+    picture, error = Image("aGk=", "image/png"), TurnStoppedShort("ended with an error")
+    with_words = PromptAccepted("t", Prompt((Text("look"), picture)))
+    assert transcript_of([with_words, TurnEnded(None)]) == (person("look"), error)
+    assert transcript_of([PromptAccepted("t", Prompt((picture,))), TurnEnded(None)]) == (person("[a picture]"), error)
+    answered = transcript_of([with_words, TextDelta("A cat"), TurnEnded(None)])
+    assert answered == (PersonSaid(Prompt((Text("look"), picture))), AgentSaid("A cat"), error)
 
 
 def test_beyond_the_limit_the_oldest_whole_turns_are_let_go() -> None:

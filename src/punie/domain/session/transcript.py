@@ -18,7 +18,7 @@ from punie.domain.session.events import (
 from punie.domain.session.log import LoggedEvent, PromptAccepted, PromptFilled, PromptSteered, SituationTold
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.content import Prompt, Text
+from punie.domain.values.content import Image, Prompt, Text
 from punie.domain.values.json_value import JsonValue, json_text
 
 INTERRUPTED = (
@@ -143,6 +143,10 @@ class TranscriptBuilder:
 
     def _end(self, reason: StopReason | None) -> None:
         self._close_turn()
+        turn = self._turns[-1]
+        if reason is None and len(turn) == 1 and isinstance(turn[0], PersonSaid):  # the error may be about a picture
+            rest = tuple(block for block in turn[0].prompt.blocks if not isinstance(block, Image))
+            turn[0] = PersonSaid(Prompt(rest or (Text("[a picture]"),)))
         if reason is None or reason is StopReason.CANCELLED:
             how = "ended with an error" if reason is None else "was cancelled"
             self._add(TurnStoppedShort(how), len(how))
