@@ -145,6 +145,11 @@ PLANTED: list[tuple[str, dict[str, str], tuple[str, ...]]] = [
     ("xllamacpp", {"../punie_gguf/planted.py": "def late():\n    import xllamacpp\n"}, ("xllamacpp",)),
     ("keyring", {"bootstrap/planted.py": "def late():\n    import keyring.errors\n"}, ("keyring",)),
     ("websockets", {"bootstrap/planted.py": "def late():\n    import websockets.server\n"}, ("websockets",)),
+    (
+        "jwt",
+        {"bootstrap/planted.py": "def late():\n    import jwt\n    import cryptography\n"},
+        ("jwt", "cryptography"),
+    ),
     ("prompt-toolkit", {"commands/planted.py": "def late():\n    import rich.text\n"}, ("punie.commands.planted",)),
     ("shtab", {"bootstrap/planted.py": "def late():\n    import shtab\n"}, ("punie.bootstrap.planted",)),
     (

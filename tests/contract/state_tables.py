@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from punie.adapters.storage.audit import SqliteAuditTrail
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+from punie.adapters.storage.audit import PostgresAuditTrail, SqliteAuditTrail
+from punie.adapters.storage.audit_key import SealKey
 from punie.adapters.storage.decisions import (
+    PostgresGrantStore,
     SqliteGrantStore,
     SqliteServerApprovals,
     SqliteServerListings,
     SqliteToolPins,
 )
+from punie.adapters.storage.postgres import PostgresLane, PostgresState
 from punie.adapters.storage.state_file import StateFile
+from punie.adapters.telemetry.decisions import SentAuditTrail
 from punie.ports.permission import AuditTrail, GrantStore, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 from tests.contract.tables import Maker
@@ -25,12 +33,20 @@ from tests.fakes.memory_stores import (
     MemoryServerListings,
     MemoryToolPins,
 )
+from tests.postgres_server import postgres_server
 
 LOG = logging.getLogger("test.state")
 
 
 def state_in(folder: Path) -> StateFile:
     return StateFile(folder / "state" / "punie.db", LOG)
+
+
+def shared_state() -> PostgresState:
+    """A server that is new to everybody."""
+    server = postgres_server()
+    server.execute("DROP SCHEMA IF EXISTS punie CASCADE")
+    return PostgresState(PostgresLane(server.url()), LOG)
 
 
 @asynccontextmanager
@@ -42,6 +58,14 @@ async def memory_grants(_folder: Path) -> AsyncIterator[GrantStore]:
 async def sqlite_grants(folder: Path) -> AsyncIterator[GrantStore]:
     state = state_in(folder)
     yield SqliteGrantStore(state)
+    state.close()
+    assert not state.hindered
+
+
+@asynccontextmanager
+async def postgres_grants(_folder: Path) -> AsyncIterator[GrantStore]:
+    state = shared_state()
+    yield PostgresGrantStore(state, "here")
     state.close()
     assert not state.hindered
 
@@ -75,6 +99,30 @@ async def sqlite_audit(folder: Path) -> AsyncIterator[AuditTrail]:
 
 
 @asynccontextmanager
+async def postgres_audit(folder: Path) -> AsyncIterator[AuditTrail]:
+    state = shared_state()
+    trail = PostgresAuditTrail(state, SealKey(folder / "punie.db"), "here")
+    yield trail
+    await trail.aclose()
+    state.close()
+    assert not state.hindered
+
+
+@asynccontextmanager
+async def sent_audit(_folder: Path) -> AsyncIterator[AuditTrail]:
+    """Each decision is sent once, without what it quotes."""
+    sent, provider = InMemoryLogRecordExporter(), LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(SimpleLogRecordProcessor(sent))
+    trail = SentAuditTrail(MemoryAuditTrail(), provider.get_logger("test"))
+    yield trail
+    kept = [json.loads(row.text) for row in await trail.latest(10_000)]
+    told = [dict(record.log_record.attributes or {}) for record in sent.get_finished_logs()]
+    assert [row["call_id"] for row in kept] == [attributes["punie.call_id"] for attributes in told]
+    assert not any("punie.title" in attributes for attributes in told)
+    provider.shutdown()
+
+
+@asynccontextmanager
 async def memory_approvals(_folder: Path) -> AsyncIterator[ServerApprovals]:
     yield MemoryServerApprovals()
 
@@ -100,9 +148,18 @@ async def sqlite_listings(folder: Path) -> AsyncIterator[ServerListings]:
     assert not state.hindered
 
 
-GRANT_STORES: dict[type, Maker] = {MemoryGrantStore: memory_grants, SqliteGrantStore: sqlite_grants}
+GRANT_STORES: dict[type, Maker] = {
+    MemoryGrantStore: memory_grants,
+    SqliteGrantStore: sqlite_grants,
+    PostgresGrantStore: postgres_grants,
+}
 TOOL_PINS: dict[type, Maker] = {MemoryToolPins: memory_pins, SqliteToolPins: sqlite_pins}
-AUDIT_TRAILS: dict[type, Maker] = {MemoryAuditTrail: memory_audit, SqliteAuditTrail: sqlite_audit}
+AUDIT_TRAILS: dict[type, Maker] = {
+    MemoryAuditTrail: memory_audit,
+    SqliteAuditTrail: sqlite_audit,
+    PostgresAuditTrail: postgres_audit,
+    SentAuditTrail: sent_audit,
+}
 SERVER_APPROVALS: dict[type, Maker] = {MemoryServerApprovals: memory_approvals, SqliteServerApprovals: sqlite_approvals}
 SERVER_LISTINGS: dict[type, Maker] = {MemoryServerListings: memory_listings, SqliteServerListings: sqlite_listings}
 """Every implementation of the port and how to put it on a bench."""

@@ -30,7 +30,8 @@ from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import LandlockBoxes, looking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-from punie.adapters.storage.usage import SqliteUsageLedger
+from punie.adapters.storage.postgres import PostgresLane, PostgresState
+from punie.adapters.storage.usage import PostgresUsageLedger, SqliteUsageLedger
 from punie.application.tools.files.shared_files import SharedFiles
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.repository import Repository
@@ -40,6 +41,7 @@ from tests.fakes.client import FakeClient
 from tests.fakes.clock import FakeClock
 from tests.fakes.disk import FakeDisk
 from tests.fakes.memory_stores import MemoryUsageLedger
+from tests.postgres_server import postgres_server
 
 Maker: TypeAlias = Callable[[Path], AbstractAsyncContextManager[Any]]
 """Puts an implementation on its bench; the folder is empty, and the test's own."""
@@ -281,6 +283,18 @@ async def sqlite_ledger(folder: Path) -> AsyncIterator[UsageLedger]:
     assert ledger.trouble is None
 
 
+@asynccontextmanager
+async def postgres_ledger(_folder: Path) -> AsyncIterator[UsageLedger]:
+    server, log = postgres_server(), logging.getLogger("test.ledger")
+    server.execute("DROP SCHEMA IF EXISTS punie CASCADE")
+    state = PostgresState(PostgresLane(server.url()), log)
+    ledger = PostgresUsageLedger(state, log)
+    yield ledger
+    await ledger.aclose()
+    state.close()
+    assert not state.hindered
+
+
 DISKS: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeDisk: fake_disk}
 WORKSPACES: dict[type, Maker] = {FakeClient: fake_workspace, SharedFiles: shared_files, **DISKS}
 TERMINALS: dict[type, Maker] = {
@@ -291,7 +305,11 @@ TERMINALS: dict[type, Maker] = {
 FILE_TREES: dict[type, Maker] = {LocalFileTree: local_file_tree}
 PATH_GUARDS: dict[type, Maker] = {LocalPathGuard: local_path_guard}
 REPOSITORIES: dict[type, Maker] = {DulwichRepository: dulwich_repository}
-LEDGERS: dict[type, Maker] = {MemoryUsageLedger: memory_ledger, SqliteUsageLedger: sqlite_ledger}
+LEDGERS: dict[type, Maker] = {
+    MemoryUsageLedger: memory_ledger,
+    SqliteUsageLedger: sqlite_ledger,
+    PostgresUsageLedger: postgres_ledger,
+}
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
 FILE_HISTORIES: dict[type, Callable[[str | None], Any]] = {LocalFileHistory: LocalFileHistory}
 CLOCKS: dict[type, Callable[[], Any]] = {LocalClock: LocalClock, FakeClock: lambda: FakeClock(step_s=0.5)}

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from punie.adapters.storage.audit import KEPT_S, SqliteAuditTrail
+from punie.adapters.storage.audit import KEPT_DAYS, SqliteAuditTrail
 from punie.adapters.storage.database import MIGRATIONS, open_database
 from punie.adapters.storage.state_file import StateFile
-from punie.domain.permission.audit import BEGINNING, AuditRow, Link, Seal
+from punie.domain.permission.audit import BEGINNING, AuditRow, Link, Seal, canonical
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.fakes.grants import a_decision
 from tests.fakes.records import NOW
@@ -105,10 +105,11 @@ def written_anew(file: Path, titles: list[str]) -> None:
     changed(file, "DELETE FROM audit; DELETE FROM audit_pruned")
     previous = BEGINNING
     for number, title in enumerate(titles, 1):
-        row = AuditRow.after(number, previous, a_decision(number, title=title))
-        changed(file, "INSERT INTO audit VALUES (?, ?, ?, ?)", row.number, row.previous, row.hash, row.text)
+        row = AuditRow.of(number, previous, canonical(a_decision(number, title=title)))
+        insert = "INSERT INTO audit (number, previous, hash, text) VALUES (?, ?, ?, ?)"
+        changed(file, insert, row.number, row.previous, row.hash, row.text)
         previous = row.hash
-    changed(file, "UPDATE sqlite_sequence SET seq = ? WHERE name = 'audit'", len(titles))
+    changed(file, "UPDATE audit_seal SET last = ?", len(titles))
 
 
 def sealed_anew(file: Path, key: str) -> None:
@@ -118,7 +119,7 @@ def sealed_anew(file: Path, key: str) -> None:
     changed(file, "UPDATE audit_seal SET count = ?, key = ?", seal.count, seal.key)
 
 
-CUT = "DELETE FROM audit WHERE number > 3; UPDATE sqlite_sequence SET seq = 3 WHERE name = 'audit'"
+CUT = "DELETE FROM audit WHERE number > 3; UPDATE audit_seal SET last = 3"
 
 
 async def test_an_untouched_trail_is_sealed_and_its_key_is_the_owner_s_alone(tmp_path: Path, file: Path):
@@ -204,13 +205,13 @@ async def test_where_nothing_was_written_a_noted_head_is_not_there(tmp_path: Pat
 
 
 async def test_rows_that_were_deleted_for_their_age_leave_a_trail_that_fits(tmp_path: Path, file: Path):
-    old = -int(KEPT_S) - 30 * 86_400
+    old = -(KEPT_DAYS + 30) * 86_400
     await decided(file, old, old + 1, old + 2)
     noted = head_of(tmp_path)
     for _ in range(2):
         await decided(file, 4, 5)
         assert fault_of(tmp_path) == ""
-    assert asked(file, "SELECT count(*) FROM audit") == [(4,)]
+    assert asked(file, "SELECT count(*) FROM audit") == [(5,)], "with the note on what was deleted"
     assert fault_of(tmp_path, "--head", noted) == "", "a deleted row's hash is kept"
     changed(file, "DELETE FROM audit_pruned WHERE number < 3")
     assert "2 sealed rows were taken out" in fault_of(tmp_path)
@@ -221,7 +222,7 @@ async def test_rows_that_were_deleted_for_their_age_leave_a_trail_that_fits(tmp_
 )
 async def test_young_rows_cannot_pass_for_deleted_ones(tmp_path: Path, file: Path, at: str, fault: str):
     await decided(file, 1, 2, 3)
-    changed(file, f"INSERT INTO audit_pruned SELECT number, hash, {at} FROM audit WHERE number < 3")  # noqa: S608
+    changed(file, f"INSERT INTO audit_pruned (number, hash, at) SELECT number, hash, {at} FROM audit WHERE number < 3")  # noqa: S608
     changed(file, "DELETE FROM audit WHERE number < 3")
     assert fault in fault_of(tmp_path)
 
@@ -231,7 +232,7 @@ async def test_young_rows_cannot_pass_for_deleted_ones(tmp_path: Path, file: Pat
     [
         ("DELETE FROM audit_seal", "its seal is gone"),
         ("UPDATE audit_seal SET key = 'none'", "its seal is gone"),
-        ("DELETE FROM audit; DELETE FROM sqlite_sequence", "3 sealed rows were taken out"),
+        ("DELETE FROM audit; UPDATE audit_seal SET last = 0", "3 sealed rows were taken out"),
         ("UPDATE audit_seal SET key = lower(hex(randomblob(32)))", "do not fit its seal"),
         ("UPDATE audit_seal SET count = 0, key = lower(hex(randomblob(32)))", "do not fit its seal"),
     ],
@@ -274,7 +275,7 @@ async def test_a_database_that_is_gone_and_a_new_one_beside_its_key_are_found(
     file.with_name("audit.key").unlink()  # as the message says, where the person began anew
     await decided(file, 4)
     assert fault_of(tmp_path) == ""
-    changed(file, "DELETE FROM audit WHERE number = 2; UPDATE sqlite_sequence SET seq = 1 WHERE name = 'audit'")
+    changed(file, "DELETE FROM audit WHERE number = 2; UPDATE audit_seal SET last = 1")
     assert fault_of(tmp_path)
 
 
@@ -283,7 +284,7 @@ async def test_the_rows_of_an_older_version_are_sealed_at_the_first_write(tmp_pa
     previous = "0" * 64
     older.run("INSERT INTO audit_start VALUES (7, ?)", (previous,))
     for number in (7, 8, 9):
-        row = AuditRow.after(number, previous, a_decision(number))
+        row = AuditRow.of(number, previous, canonical(a_decision(number)))
         older.run("INSERT INTO audit VALUES (?, ?, ?, ?)", (row.number, row.previous, row.hash, row.text))
         previous = row.hash
     older.close()

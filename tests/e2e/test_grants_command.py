@@ -72,6 +72,7 @@ async def test_what_was_granted_is_listed_in_the_shape_that_programs_expect(tmp_
             "tool": "run_command",
             "scope": "in /project, exactly: make",
             "directory": "/project",
+            "person": "",
             "createdAt": "2026-11-22T00:29:13Z",
             "expiresAt": "2030-01-22T10:15:53Z",
         }
@@ -134,7 +135,7 @@ async def test_decisions_are_shown_the_last_of_them_oldest_first(tmp_path: Path,
         "number": 4, "previous": "", "hash": "", "at": "", "sessionId": "sess_1", "callId": "call_3",
         "tool": "write_file", "source": "built-in", "mode": "ask", "verdict": "allow", "rule": "mode:ask",
         "reason": "write_file changes a file", "answeredBy": "person", "argumentsDigest": "a" * 64,
-        "definition": "d" * 64, "title": "Write notes.txt",
+        "definition": "d" * 64, "title": "Write notes.txt", "person": "",
     }  # fmt: skip
     shown = permissions(tmp_path, "audit").stdout
     assert len(shown.splitlines()) >= 6

@@ -182,8 +182,11 @@ async def test_only_names_counts_times_and_sizes_are_stored(spawn: Spawn, tmp_pa
         titles = [json.loads(text)["title"] for (text,) in database.execute("SELECT text FROM audit")]
     database.close()
     assert "read_file" in kept["calls"]
-    for word in (SECRET, SHOWN, str(project)):
+    for word in (SECRET, SHOWN):
         assert word not in kept["calls"] + kept["turns"]
+    assert str(project) not in kept["calls"]
+    assert str(project) in kept["turns"], "for usage by project, and nothing below it"
+    assert str(secret) not in kept["turns"]
     assert [title for title in titles if SHOWN in title], "what ran is what the audit trail is for"
     for title in titles:
         kept["audit"] = kept["audit"].replace(title, "")

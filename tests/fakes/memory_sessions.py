@@ -133,7 +133,9 @@ class MemorySessionStore(SessionStore):
     async def summary(self, session_id: str) -> SessionSummary | None:
         return self.kept.logs.get(session_id, _KeptLog()).summary
 
-    async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+    async def sessions(
+        self, cwd: str | None = None, cursor: str | None = None, limit: int = 50, *, owner: str | None = None
+    ) -> SessionPage:
         begin = None if cursor is None else place_of(cursor)
         known = [(log.summary, log) for log in self.kept.logs.values() if log.summary is not None]
         logs = [(summary, log) for summary, log in known if not summary.id.startswith(DELEGATED)]
@@ -141,7 +143,9 @@ class MemorySessionStore(SessionStore):
         placed = [
             (place, summary)
             for summary, log in logs
-            if cwd in {None, summary.cwd} and (place := _place(summary, log, as_of)) is not None
+            if cwd in {None, summary.cwd}
+            and owner in {None, summary.owner}
+            and (place := _place(summary, log, as_of)) is not None
         ]
         placed.sort(key=lambda found: (-found[0], found[1].id))
         if begin is not None:

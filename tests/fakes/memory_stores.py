@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import define, evolve, field
@@ -14,6 +14,7 @@ from punie.domain.permission.audit import (
     ChainReport,
     ChainStart,
     DecisionRecord,
+    canonical,
     check_chain,
     unknown_head,
 )
@@ -79,7 +80,7 @@ class MemoryAuditTrail(AuditTrail):
 
     def record(self, record: DecisionRecord) -> None:
         number, previous = (self._rows[-1].number, self._rows[-1].hash) if self._rows else (0, BEGINNING)
-        self._rows.append(AuditRow.after(number + 1, previous, record))
+        self._rows.append(AuditRow.of(number + 1, previous, canonical(record)))
         while len(self._rows) > self.kept:
             gone = self._rows.popleft()
             self._start = ChainStart(gone.number + 1, gone.hash)
@@ -118,8 +119,11 @@ class MemoryUsageLedger(UsageLedger):
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
         return _asked_for(self._calls.values(), since, session_id)
 
-    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        return _asked_for(self._turns.values(), since, session_id)
+    async def turns(
+        self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
+    ) -> Sequence[TurnRecord]:
+        found = _asked_for(self._turns.values(), since, session_id)
+        return found if persons is None else tuple(turn for turn in found if turn.person in persons)
 
 
 def _asked_for(records: Iterable[R], since: float, session_id: str | None) -> Sequence[R]:

@@ -229,7 +229,7 @@ async def test_a_writer_that_was_cancelled_leaves_all_of_its_batch_or_none(store
         "DROP TABLE sessions",
         "DELETE FROM sessions WHERE id = 'sess_1'",
         "UPDATE sessions SET last_sequence = 3, turns = 0, title = 'old'",
-        "INSERT INTO sessions VALUES ('ghost', '/project', '[]', NULL, 9e9, 1, NULL, 7)",
+        "INSERT INTO sessions VALUES ('ghost', '/project', '[]', NULL, 9e9, 1, NULL, 7, '')",
     ],
 )
 async def test_what_is_lost_of_the_index_comes_back_from_the_logs_with_one_warning(

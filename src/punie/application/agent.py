@@ -186,7 +186,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
     ) -> OpenedSession:
         peer = connect(session_id)
         # The history is shown before anything is built: the engine is not yet told of it, and memory is still free.
-        taken = await (await self.keeping()).take_up(session_id, tell)
+        taken = await (await self.keeping()).take_up(session_id, tell, owner=spec.person.owner)
         return await self._open(session_id, spec, peer, taken)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
@@ -194,16 +194,16 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
         if session_id in self._places:
             await self._idle(session_id).session.recorder.record.flush()
         new_id = f"sess_{uuid.uuid4().hex}"
-        await shelf.fork(session_id, new_id)
+        await shelf.fork(session_id, new_id, owner=spec.person.owner)
         return await self._take_up(new_id, spec, connect)
 
-    async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        return await (await self.keeping()).page(cwd, cursor)
+    async def sessions(self, cwd: str | None, cursor: str | None, owner: str = "") -> SessionPage:
+        return await (await self.keeping()).page(cwd, cursor, owner=owner)
 
-    async def delete_session(self, session_id: str) -> None:
+    async def delete_session(self, session_id: str, owner: str = "") -> None:
         if session_id in self._places:
             await self.close_session(session_id)
-        await (await self.keeping()).delete(session_id)
+        await (await self.keeping()).delete(session_id, owner=owner)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> BegunTurn:
         return self.place(session_id).begin(prompt)

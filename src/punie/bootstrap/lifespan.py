@@ -14,13 +14,14 @@ import anyio
 import anyio.to_thread
 from attrs import define, evolve, field
 
+from punie.adapters.local.server_files import ConfiguredServers
 from punie.application.agent import PunieAgent
 from punie.application.sessions.going_back import committed_in
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, engine_of, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
-from punie.bootstrap.server_files import ConfiguredServers, configured_servers, permitted
+from punie.bootstrap.server_files import configured_servers, permitted
 from punie.bootstrap.settings.files import hooks_files, state_dir
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL, TURN_WAIT_S
 from punie.bootstrap.settings.settings import Settings
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
     from punie.adapters.acp.sessions import SessionMethods
     from punie.adapters.acp.v2.sessions import DraftSessionMethods
     from punie.adapters.keys.credentials import StoredKeys
-    from punie.adapters.storage.audit import SqliteAuditTrail
-    from punie.adapters.storage.usage import SqliteUsageLedger
+    from punie.adapters.storage.books import Books
     from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.sessions.kept_record import KeptSession
     from punie.application.sessions.stored import StoredSessions
@@ -71,8 +71,7 @@ class Process:
     _lists: ProviderLists = field(factory=ProviderLists, init=False)
     warm_up: WarmUp = field(init=False)
     _has_validator: bool = field(default=False, init=False)
-    _usage: SqliteUsageLedger | None = field(default=None, init=False)
-    _audit: SqliteAuditTrail | None = field(default=None, init=False)
+    _books: Books | None = field(default=None, init=False)
     _store: KeptStore | None = field(default=None, init=False)
     _book: TurnBook | None = field(default=None, init=False)
     _telemetry: Telemetry | None = field(default=None, init=False)
@@ -130,9 +129,11 @@ class Process:
 
         `taken` is the session's place in the store; without one the session ends with this process.
         """
+        from punie.adapters.local.machine import local_person
         from punie.application.turns.conversation import Conversation
         from punie.bootstrap.session_setup import SessionSetup
 
+        spec = spec if spec.person.name else evolve(spec, person=local_person())
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
         found, hooks = await anyio.to_thread.run_sync(self._configured, spec)
@@ -140,6 +141,7 @@ class Process:
         just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
         read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
+        read = read.meant_for(spec.person)
         shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
         settings = await self._as_it_was(shelf, taken)
         engine = engine_of(self.engines, settings)
@@ -177,7 +179,7 @@ class Process:
 
     async def aclose(self) -> None:
         """Close everything that sessions share, in bounded time."""
-        for shared in (self._book, self.engines, self._usage, self._audit, self._telemetry):
+        for shared in (self._book, self.engines, self._books, self._telemetry):
             if shared is not None:
                 with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                     await shared.aclose()
@@ -191,36 +193,31 @@ class Process:
     def _build_container(self) -> ProcessContainer:
         from dependency_injector import providers
 
-        from punie.adapters.storage.audit import SqliteAuditTrail
-        from punie.adapters.storage.decisions import (
-            SqliteGrantStore,
-            SqliteServerApprovals,
-            SqliteServerListings,
-            SqliteToolPins,
-        )
-        from punie.adapters.storage.state_file import StateFile
-        from punie.adapters.storage.usage import SqliteUsageLedger
+        from punie.adapters.storage.decisions import SqliteServerApprovals, SqliteServerListings, SqliteToolPins
         from punie.adapters.telemetry.asked_for import telemetry_of
         from punie.application.desk.approvals import Approvals
         from punie.bootstrap.container import ProcessContainer
+        from punie.bootstrap.optional_parts import books_of, user_settings
         from punie.bootstrap.session_setup import Shared
-        from punie.bootstrap.settings.files import database_file
         from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
         # attrs keeps the source of every generated method, 0.7 MB, for debuggers alone. The cache is cleared here,
         # before the engine's library is loaded, which uses the memory again.
         linecache.clearcache()
-        database = database_file(self.environ)
-        self._usage = SqliteUsageLedger(database, self.log)
-        state = StateFile(database, self.log)
-        self._audit = SqliteAuditTrail(state)
+        try:
+            settings = user_settings(self.environ, self.flags)
+            books = self._books = books_of(self.environ, settings, self.log)
+        except SettingsError:  # raised again to every caller that asks for sessions: none starts
+            books = self._books = books_of(self.environ, Settings(), self.log)
+        state = books.local
         self._telemetry = telemetry_of(self.environ, self.log)
+        audit = books.audit if self._telemetry is None else self._telemetry.beside(books.audit)
         container = ProcessContainer(
             shared=Shared(
                 shell=_shell_info(self.environ),
                 parser=TreeSitterBashParser(),
-                usage_ledger=self._usage,
-                approvals=Approvals(SqliteGrantStore(state), SqliteToolPins(state), self._audit),
+                usage_ledger=books.usage,
+                approvals=Approvals(books.grants, SqliteToolPins(state), audit),
                 listings=SqliteServerListings(state),
                 server_approvals=SqliteServerApprovals(state),
             ),

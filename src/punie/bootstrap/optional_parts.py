@@ -1,4 +1,4 @@
-"""Parts of the process that need an optional library: sessions on a PostgreSQL server, and turns that survive."""
+"""The stores that the settings choose, and the book of turns that survive; each may need an optional library."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie.bootstrap.settings.files import database_file
-from punie.bootstrap.settings.keys import DURABLE, SESSION_STORE
+from punie.bootstrap.settings.keys import AUDIT_DAYS, DURABLE, SESSION_STORE
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings
 from punie.domain.errors import SettingsError
 
 if TYPE_CHECKING:
+    from punie.adapters.storage.books import Books
     from punie.adapters.storage.sessions.postgres import PostgresSessionStore
     from punie.adapters.storage.sessions.user_file import SqliteSessionStore
+    from punie.ports.machine import KeyVault
     from punie.ports.turns import TurnBook
 
     KeptStore: TypeAlias = SqliteSessionStore | PostgresSessionStore
@@ -44,20 +46,36 @@ def session_store(environ: Mapping[str, str], settings: Settings, log: logging.L
 def _store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> KeptStore:
     from punie.adapters.local.machine import LocalClock, LocalProcessTable
 
-    url = settings[SESSION_STORE]
+    url = _database(settings)
     if url is None:
         from punie.adapters.storage.sessions.user_file import SqliteSessionStore
 
         return SqliteSessionStore(database_file(environ), log, LocalProcessTable(), LocalClock())
+    from punie.adapters.storage.sessions.postgres import PostgresSessionStore
+
+    return PostgresSessionStore(url, log, LocalProcessTable())
+
+
+def books_of(
+    environ: Mapping[str, str], settings: Settings, log: logging.Logger, vault: KeyVault | None = None
+) -> Books:
+    """The books in the settings; nothing is opened or connected before the first use. Raises as `session_store`."""
+    from punie.adapters.storage.books import open_books
+
+    return open_books(database_file(environ), _database(settings), log, settings[AUDIT_DAYS], vault)
+
+
+def _database(settings: Settings) -> str | None:
+    """The URL of the shared database; None where the user's file is meant."""
+    if (url := settings[SESSION_STORE]) is None:
+        return None
     if importlib.util.find_spec("psycopg") is None:
         from punie.mechanics.installation import install_line
 
         key, how = SESSION_STORE.name, install_line("postgres")
         why = f"{key} names a PostgreSQL server, and the library for it is not installed: {how}"
         raise SettingsError(settings.origins.get(key, key), why)
-    from punie.adapters.storage.sessions.postgres import PostgresSessionStore
-
-    return PostgresSessionStore(url, log, LocalProcessTable())
+    return url
 
 
 def turn_book(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> TurnBook | None:

@@ -1,47 +1,20 @@
-"""The files that configure MCP servers, and the servers in them."""
+"""The places of the files that configure MCP servers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
 
-from attrs import evolve, frozen
+from attrs import evolve
 
+from punie.adapters.local.server_files import FILE_NAME, ConfiguredServers, servers_in_files
 from punie.application.policy.allowed import server_allowed
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import ALLOWED_SERVERS
 from punie.bootstrap.settings.sources import load_settings
-from punie.domain.servers.entries import EntryError, EntrySource, broken, server_of
-from punie.domain.servers.server import ServerConfig, ServerOrigin
-from punie.domain.values.display import one_line
-from punie.domain.values.json_value import array_in, json_type, object_in
-from punie.domain.values.jsonc import Twice, parse_jsonc
-from punie.domain.values.variables import DotenvError, Input, Variables, parse_dotenv
-from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
-from punie.mechanics.home import home_of
-
-FILE_NAME = "mcp.json"
-PROJECT_FILES = (".punie/mcp.json", ".mcp.json")
-"""The first file that names a server is used."""
-
-MOST_SERVERS = 200
-LONGEST_QUESTION = 200
-ROOT_KEYS = ("mcpServers", "servers")
-NO_SERVERS = {"inputs", "$schema", "version"}
-
-
-class ServersFileError(Exception):
-    """A file cannot be read as a whole; the message names the file and the reason."""
-
-
-@frozen
-class ConfiguredServers:
-    """Every server in the files, and the problems of whole files."""
-
-    configs: tuple[ServerConfig, ...] = ()
-    problems: tuple[str, ...] = ()
+from punie.domain.servers.entries import broken
+from punie.domain.servers.server import ServerConfig
 
 
 def user_servers_file(environ: Mapping[str, str]) -> Path:
@@ -58,104 +31,6 @@ def permitted(configs: Iterable[ServerConfig], environ: Mapping[str, str]) -> tu
 
 
 def configured_servers(environ: Mapping[str, str], cwd: str) -> ConfiguredServers:
-    """The servers of the project in that absolute directory, and the user's. Raises `SettingsError`.
-
-    A file that cannot be read is named in `problems`, and the others are used. Of two servers with one name the
-    project's is used, and of two in the project the one in `.punie/mcp.json`.
-    """
-    variables = Variables(environ, cwd, home_of())
-    files = [(ServerOrigin.PROJECT, Path(cwd) / name) for name in PROJECT_FILES]
-    files.append((ServerOrigin.USER, user_servers_file(environ)))
-    found: dict[str, ServerConfig] = {}
-    problems: list[str] = []
-    read: set[Path] = set()
-    for origin, path in files:
-        if path.absolute() in read:
-            continue
-        read.add(path.absolute())
-        try:
-            configs = _servers_in(path, EntrySource(origin, str(path), variables, env_file))
-        except ServersFileError as error:
-            problems.append(f"{error}. None of its servers is used until it is correct.")
-            continue
-        for config in configs:
-            other = found.setdefault(config.name, config)
-            if other is not config:
-                problems.append(f"{path}: the server {config.name!r} is not used: {other.place} has one of that name")
-            problems += (f"{path}: the server {config.name!r}: {warning}" for warning in config.warnings)
-    return ConfiguredServers(permitted(found.values(), environ) if found else (), tuple(problems))
-
-
-def _servers_in(path: Path, source: EntrySource) -> tuple[ServerConfig, ...]:
-    try:
-        data = bytes_of(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except OSError as error:
-        raise ServersFileError(f"{path}: {error.strerror or 'it cannot be read'}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise ServersFileError(f"{path}: it is larger than {MAX_FILE_BYTES} bytes")
-    if not data.strip():
-        return ()
-    try:
-        parsed = parse_jsonc(data.decode("utf-8"))
-    except ValueError as error:
-        raise ServersFileError(f"{path}: it is not valid JSON ({error})") from error
-    if not isinstance(parsed, dict):
-        raise ServersFileError(f"{path}: it must hold an object, not {json_type(parsed)}")
-    return _servers_of(cast("dict[str, object]", parsed), source)
-
-
-def env_file(path: str) -> Mapping[str, str]:
-    """The variables of the file at that absolute path. Raises `EntryError`, without any content of the file."""
-    try:
-        data = bytes_of(Path(path))
-        if len(data) > MAX_FILE_BYTES:
-            raise EntryError(f"its envFile {path} is larger than {MAX_FILE_BYTES} bytes")
-        return parse_dotenv(data.decode("utf-8"))
-    except FileNotFoundError:
-        raise EntryError(f"its envFile {path} is not there") from None
-    except OSError as error:
-        raise EntryError(f"its envFile {path}: {error.strerror or 'it cannot be read'}") from error
-    except UnicodeDecodeError:
-        raise EntryError(f"its envFile {path} is not UTF-8") from None
-    except DotenvError as error:
-        raise EntryError(f"its envFile {path}: {error}") from None
-
-
-def _inputs_of(parsed: dict[str, object]) -> Mapping[str, Input]:
-    """The `inputs` of VS Code; an input of another form is left out, as if it were not defined."""
-    found: dict[str, Input] = {}
-    for item in array_in(parsed.get("inputs")):
-        given = object_in(item)
-        name, default, asks = given.get("id"), given.get("default"), given.get("description")
-        if isinstance(name, str):
-            shown = one_line(asks, LONGEST_QUESTION) if isinstance(asks, str) else ""
-            found[name] = Input(default if isinstance(default, str) else None, shown)
-    return found
-
-
-def _servers_of(parsed: dict[str, object], source: EntrySource) -> tuple[ServerConfig, ...]:
-    source = evolve(source, variables=evolve(source.variables, inputs=_inputs_of(parsed)))
-    key = next((key for key in ROOT_KEYS if key in parsed), None)
-    if key is None:
-        table: object = parsed
-        if any(not isinstance(value, dict) for name, value in parsed.items() if name not in NO_SERVERS):
-            raise ServersFileError(f'{source.place}: it has no "mcpServers"')
-    else:
-        table = parsed[key]
-    if not isinstance(table, dict):
-        raise ServersFileError(f'{source.place}: "{key}" must be an object, not {json_type(table)}')
-    if len(cast("dict[str, object]", table)) > MOST_SERVERS:
-        raise ServersFileError(f"{source.place}: it names more than {MOST_SERVERS} servers")
-    again = table.again if isinstance(table, Twice) else frozenset[str]()
-    entries = cast("dict[str, object]", table)
-    made = (
-        server_of(name, entry, source) for name, entry in entries.items() if key is not None or name not in NO_SERVERS
-    )
-    return tuple(
-        broken(config, f"the server {config.name!r} is defined twice; keep one of them")
-        if config.name in again
-        else config
-        for config in made
-    )
+    """As `servers_in_files`, of the project in that absolute directory and the user. Raises `SettingsError`."""
+    found = servers_in_files(environ, cwd, user_servers_file(environ))
+    return evolve(found, configs=permitted(found.configs, environ)) if found.configs else found

@@ -240,8 +240,8 @@ def context(
     clock: LocalClock,
 ) -> SessionContext:
     """The values that all calls of the session share."""
-    spec, limits = setup.spec, setup.settings.limits
-    return SessionContext(setup.id, spec.cwd, spec.roots, limits, guard, validator, recorder, clock, setup.log)
+    spec, limits, log = setup.spec, setup.settings.limits, setup.log
+    return SessionContext(setup.id, spec.cwd, spec.roots, limits, guard, validator, recorder, clock, log, spec.person)
 
 
 def permission(
@@ -321,6 +321,8 @@ def session(
         desk.prefix.go_on_from(conversation.kept.sent, conversation.kept.choice)
     asked = assemble.peer.broker if assemble.peer.person else None
     ledgers = (assemble.client_ledger, assemble.local.get(TerminalLedger))
+    clock, person = desk.context.clock, desk.context.person
+    budget = SessionBudget(settings.budget, setup.id, desk.ledger, clock, recorder, asked, person)
     live = LiveSession(
         id=setup.id,
         desk=desk,
@@ -339,9 +341,7 @@ def session(
         searched_by="" if settings[WEB_SEARCH] else None,
         commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
         gauge=conversation.gauge(settings.context_tokens),
-        budget=SessionBudget(settings.budget, setup.id, desk.ledger, desk.context.clock, recorder, asked)
-        if settings.budget.limits
-        else None,
+        budget=budget if budget.budget.limits else None,
     )
     if settings[RECEIPTS] and (changes := desk.permission.changes) is not None:
         from punie.adapters.git.repository import DulwichRepository

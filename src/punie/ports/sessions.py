@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Protocol, runtime_checkable
 
 from attrs import frozen
@@ -101,8 +101,12 @@ class SessionStore(Protocol):
         ...
 
     @abstractmethod
-    async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+    async def sessions(
+        self, cwd: str | None = None, cursor: str | None = None, limit: int = 50, *, owner: str | None = None
+    ) -> SessionPage:
         """Sessions that have begun, latest change first, of one directory or all, without those of delegates.
+
+        Only those of `owner`, where one is given; a cursor is used again with the same owner.
 
         Lost parts of the index are made again from the logs. Raises `ValueError` for a cursor that cannot be used.
         """
@@ -156,6 +160,8 @@ class UsageLedger(Protocol):
         ...
 
     @abstractmethod
-    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        """The turns that started at `since` or later, oldest first."""
+    async def turns(
+        self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
+    ) -> Sequence[TurnRecord]:
+        """The turns that started at `since` or later, oldest first; of all persons, or of those of these names."""
         ...

@@ -17,7 +17,7 @@ class TurnOrder:
     """Everything that another process has to know in order to go on with a turn; the session's log has the rest.
 
     `alone` says whether the turn needs nothing that only its client has: files, terminals, tools, servers. `person` is
-    whoever asked, by a name that is no secret; empty where no one is told apart.
+    the owner of the session, empty where no one is told apart, with the `groups` that the token named.
     """
 
     turn_id: str
@@ -28,6 +28,7 @@ class TurnOrder:
     alone: bool = True
     person: str = ""
     model: str = ""
+    groups: tuple[str, ...] = ()
 
 
 class StepKind(StrEnum):

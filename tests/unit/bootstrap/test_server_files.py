@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from punie.bootstrap.server_files import ConfiguredServers, configured_servers, user_servers_file
+from punie.adapters.local.server_files import ConfiguredServers
+from punie.bootstrap.server_files import configured_servers, user_servers_file
 from punie.domain.servers.server import ServerOrigin, StdioTransport
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.bootstrap.server_files import ServersFileError, configured_servers
+from punie.adapters.local.server_files import ServersFileError
+from punie.bootstrap.server_files import configured_servers
 from punie.commands.servers.change import ServersFile
 
 ENTRY = {"command": "npx", "args": ["-y", "x@1.0.0"]}

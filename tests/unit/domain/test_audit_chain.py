@@ -30,7 +30,7 @@ def chain(count: int) -> list[AuditRow]:
     rows: list[AuditRow] = []
     previous = BEGINNING
     for number in range(1, count + 1):
-        rows.append(AuditRow.after(number, previous, a_decision(number % 3)))
+        rows.append(AuditRow.of(number, previous, canonical(a_decision(number % 3))))
         previous = rows[-1].hash
     return rows
 

@@ -52,7 +52,8 @@ def order_in(inputs: object) -> TurnOrder | None:
         capable = kept.get("capabilities", {})
         known = {name: capable[name] for name in _names(ClientCapabilities) if name in capable}
         directories = tuple(map(str, kept.get("additional_directories", ())))
-        kept |= {"capabilities": ClientCapabilities(**known), "additional_directories": directories}
+        groups = tuple(map(str, kept.get("groups", ())))
+        kept |= {"capabilities": ClientCapabilities(**known), "additional_directories": directories, "groups": groups}
         return TurnOrder(**kept)
     except (TypeError, KeyError, IndexError):
         return None

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 
 from punie.domain.servers.server import DEFAULT_TTL_S
 from punie.domain.session.log import ProcessIdentity
+from punie.domain.values.person import ACCOUNT, Person
 from punie.ports.machine import Cache, Clock, ProcessTable
 
 
@@ -173,3 +174,15 @@ def is_installed(dependency: str) -> bool:
         return importlib.util.find_spec(module.partition(".")[0]) is not None
     except (ValueError, ImportError):
         return False
+
+
+def local_person() -> Person:
+    """The account that this process runs under, as the system knows it; on Windows as the environment says."""
+    if sys.platform == "win32":
+        return Person(f"{ACCOUNT}{os.environ.get('USERNAME', '')}")
+    import pwd
+
+    try:
+        return Person(f"{ACCOUNT}{pwd.getpwuid(os.getuid()).pw_name}")
+    except KeyError:
+        return Person(f"{ACCOUNT}{os.getuid()}")

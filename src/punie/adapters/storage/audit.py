@@ -1,18 +1,27 @@
-"""The audit trail in the user's database: one chain for all processes."""
+"""The audit trail in an SQL database: a chain for each writer.
+
+The user's database has one writer, which stands for all processes of its user. On a server each installation is a
+writer of its own, and notes the heads of the others in its chain: see `audit_notes`.
+"""
 
 from __future__ import annotations
 
+import secrets
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
+from pathlib import Path
+from typing import ClassVar
 
 import anyio.to_thread
-from attrs import Factory, astuple, define, evolve, field
+from attrs import Factory, define, evolve, field
 
+from punie.adapters.storage import audit_notes
 from punie.adapters.storage.audit_key import KEY, KnownKey, SealKey
+from punie.adapters.storage.audit_notes import DAY_S, NOTES
 from punie.adapters.storage.batches import BatchWriter
-from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError
-from punie.adapters.storage.state_file import StateFile
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert
 from punie.domain.permission.audit import (
     BEGINNING,
     AuditRow,
@@ -21,38 +30,44 @@ from punie.domain.permission.audit import (
     DecisionRecord,
     Link,
     Seal,
+    canonical,
     check_chain,
     unknown_head,
 )
 from punie.ports.permission import AuditTrail
 
-KEPT_S = 400 * 24 * 3600.0
+KEPT_DAYS = 400
 """Older rows are deleted when a process begins to write; their links are kept."""
 
-SET_BACK_S = 24 * 3600.0
+SET_BACK_S = DAY_S
 """How far the clock may have been set back since rows were deleted."""
 
 READ_ROWS = 1_000
-COLUMNS = "number, previous, hash, text"
+COLUMNS = "number, previous, hash, text, writer"
+LINKS = "number, hash, at"
 
 
-@define
-class SqliteAuditTrail(AuditTrail):
-    """Appends to the chain in the database; lives as long as the process.
+class SqlAuditTrail(AuditTrail):
+    """Appends to the chain of `writer`; lives as long as the process. Rows are kept for `kept_days`.
 
-    Where the database cannot be used, decisions are not written down, which the log of `state` says.
+    Where the database cannot be used for good, decisions are not written down, which the log of `state` says.
     """
 
-    state: StateFile
-    key: SealKey = field(default=Factory(lambda self: SealKey(self.state.path), takes_self=True))
-    _writer: BatchWriter[DecisionRecord] = field(init=False)
-    _pruned: bool = field(default=False, init=False)
-    _unsealed: str | None = field(default=None, init=False)
+    order: ClassVar[str]
+    """The column that has the rows of all writers in the order in which they were written."""
+
+    state: State
+    key: SealKey
+    writer: str
+    kept_days: int
+    _writer: BatchWriter[DecisionRecord]
+    _noted_s: float | None
+    _unsealed: str | None
     """Why the seal was not begun, as the log says."""
 
-    def __attrs_post_init__(self) -> None:
+    def batches(self) -> BatchWriter[DecisionRecord]:
         lossy = "audit: the database is too slow, decisions are not written down"
-        self._writer = BatchWriter("punie-audit", self._write, self.state.log, lossy)
+        return BatchWriter("punie-audit", self._write, self.state.log, lossy)
 
     def record(self, record: DecisionRecord) -> None:
         self._writer.add(record)
@@ -61,15 +76,22 @@ class SqliteAuditTrail(AuditTrail):
         await self._writer.commit()
 
     async def latest(self, limit: int) -> Sequence[AuditRow]:
-        def work(database: Database) -> Sequence[AuditRow]:
-            query = f"SELECT {COLUMNS} FROM audit ORDER BY number DESC LIMIT ?"  # noqa: S608 - our own words
-            return tuple(AuditRow(*row) for row in reversed(database.run(query, (limit,))))
-
+        query = f"SELECT {COLUMNS} FROM audit WHERE text NOT LIKE ? ORDER BY {self.order} DESC LIMIT ?"  # noqa: S608 - our own words
         await self.commit()
         try:
-            return await self.state.read(work, ())
+            rows = await self.state.read(lambda database: database.run(query, (NOTES, limit)), [])
         except UnusableDatabaseError:
             return ()
+        return tuple(AuditRow(*row) for row in reversed(rows))
+
+    async def page(self, after: int = 0, limit: int = READ_ROWS) -> tuple[Sequence[AuditRow], int]:
+        """Rows of all writers, notes among them, behind that place, oldest first; and the place behind them.
+
+        Raises `UnusableDatabaseError`.
+        """
+        query = f"SELECT {COLUMNS}, {self.order} FROM audit WHERE {self.order} > ? ORDER BY {self.order} LIMIT ?"  # noqa: S608 - our own words
+        rows = await self.state.read(lambda database: database.run(query, (after, limit)), [])
+        return tuple(AuditRow(*row[:-1]) for row in rows), int(rows[-1][-1]) if rows else after
 
     async def verify(self, noted: str | None = None) -> ChainReport:
         await self.commit()
@@ -77,22 +99,29 @@ class SqliteAuditTrail(AuditTrail):
         nothing = known.problem or (known.key and f"its database is gone, and its key is in {known.place}")
         if nothing is None and noted is not None:
             nothing = unknown_head(noted)
+        empty = ChainReport(0, BEGINNING, nothing, writer=self.writer)
         try:
-            report = await self.state.read(
-                lambda database: _verified(database, known, noted), ChainReport(0, BEGINNING, nothing)
-            )
+            report = await self.state.read(lambda database: self._all_verified(database, known, noted), empty)
         except UnusableDatabaseError as error:
-            return ChainReport(0, BEGINNING, str(error))
+            return ChainReport(0, BEGINNING, str(error), writer=self.writer)
         if report.key and known.key and await anyio.to_thread.run_sync(self.key.move, known.key):
-            await self.state.looked_up("PRAGMA wal_checkpoint(TRUNCATE)")  # the journal may have it from the beginning
+            await self._forget_journal()
         return report
+
+    @abstractmethod
+    async def _forget_journal(self) -> None:
+        """Remove the key, which is in the keyring now, from where the database may still have it."""
+        ...
 
     async def aclose(self) -> None:
         """Write the waiting rows, in bounded time, and end the writer."""
         await self._writer.aclose()
 
+    # ------------------------------------------------------------ writing
+
     def _write(self, batch: Sequence[DecisionRecord]) -> bool:
         try:
+            self.state.run_here(self._begin)
             self.state.run_here(lambda database: self._append(database, batch))
         except DatabaseBusyError:
             return False
@@ -100,23 +129,48 @@ class SqliteAuditTrail(AuditTrail):
             pass  # the log says so
         return True
 
-    def _append(self, database: Database, batch: Sequence[DecisionRecord]) -> None:
-        with database.transaction():  # from here on no other process appends: the head stays the head
-            if not self._pruned:
-                _prune(database, time.time() - KEPT_S)
-            number, previous = _head(database)
-            rows: list[AuditRow] = []
-            for record in batch:
-                row = AuditRow.after(number + 1, previous, record)
-                database.run("INSERT INTO audit VALUES (?, ?, ?, ?)", (row.number, row.previous, row.hash, row.text))
-                number, previous = row.number, row.hash
-                rows.append(row)
-            self._seal(database, rows)
-        self._pruned = True
+    def _begin(self, database: Sql) -> None:
+        """Begin a chain that has not a single row; the key of its seal is kept beside before anything is sealed."""
+        if not _seals(database, self.writer) and not _last_row(database, self.writer):
+            values = (self.writer, secrets.token_hex(32))
+            database.run("INSERT INTO audit_seal (writer, count, key) VALUES (?, 0, ?) ON CONFLICT DO NOTHING", values)
 
-    def _seal(self, database: Database, added: Sequence[AuditRow]) -> None:
+    def _append(self, database: Sql, batch: Sequence[DecisionRecord]) -> None:
+        now, now_s = time.time(), time.monotonic()
+        with database.transaction(of=f"audit {self.writer}"):  # no other process appends: the head stays the head
+            number, previous = _head(database, self.writer)
+            texts = [canonical(record) for record in batch]
+            if self._noted_s is None or now_s - self._noted_s > audit_notes.AGAIN_S:
+                gone = {writer: until for writer in _writers(database) if (until := self._prune(database, writer, now))}
+                texts[:0] = audit_notes.note(database, self.writer, now, self.kept_days, gone)
+            rows: list[AuditRow] = []
+            for text in texts:
+                rows.append(AuditRow.of(number + 1, previous, text, self.writer))
+                number, previous = rows[-1].number, rows[-1].hash
+            values = [(row.number, row.previous, row.hash, row.text, row.writer) for row in rows]
+            insert(database, f"audit ({COLUMNS})", values)
+            database.run(
+                "UPDATE audit_seal SET last = ?, head = ?, changed = ? WHERE writer = ?",
+                (number, previous, now, self.writer),
+            )
+            self._seal(database, rows)
+        self._noted_s = now_s if self._noted_s is None or now_s - self._noted_s > audit_notes.AGAIN_S else self._noted_s
+
+    def _prune(self, database: Sql, writer: str, now: float) -> int | None:
+        """Delete the rows before the first that is young enough, and keep their links; return the last of them."""
+        before = now - self.kept_days * DAY_S
+        links = map(Link.of, _all_rows(database, writer))
+        gone = list(takewhile(lambda link: link.at is not None and link.at < before, links))
+        if not gone:
+            return None
+        rows = [(link.number, link.hash, link.at, writer) for link in gone]
+        insert(database, f"audit_pruned ({LINKS}, writer)", rows, "ON CONFLICT DO NOTHING")
+        database.run("DELETE FROM audit WHERE writer = ? AND number <= ?", (writer, gone[-1].number))
+        return gone[-1].number
+
+    def _seal(self, database: Sql, added: Sequence[AuditRow]) -> None:
         """Move the seal over the rows that were added or, where it has not begun, over all there are."""
-        seal = _seal_of(database)
+        seal = _seal_of(database, self.writer)
         if seal is None:
             return  # it was tampered with, which `verify` reports
         if seal.count == 0 and (problem := self.key.keep(seal.key)) is not None:
@@ -124,94 +178,172 @@ class SqliteAuditTrail(AuditTrail):
                 self.state.log.warning("permissions: the audit trail is not sealed: %s", problem)
             self._unsealed = problem
             return
-        after = seal.over(map(Link.of, added) if seal.count else _links(database))
-        database.run("UPDATE audit_seal SET count = ?, key = ?", (after.count, after.key))
+        after = seal.over(map(Link.of, added) if seal.count else _links(database, self.writer))
+        database.run("UPDATE audit_seal SET count = ?, key = ? WHERE writer = ?", (after.count, after.key, self.writer))
+
+    # ------------------------------------------------------------ checking
+
+    def _all_verified(self, database: Sql, known: KnownKey, noted: str | None) -> ChainReport:
+        own = self._verified(database, self.writer, known)
+        others = [self._verified(database, writer, None) for writer in _writers(database) if writer != self.writer]
+        faults = audit_notes.faults(database)
+        missing = sorted(faults.keys() - {self.writer, *(other.writer for other in others)})
+        others += [ChainReport(0, BEGINNING, writer=writer) for writer in missing]
+        own, *others = (
+            evolve(one, fault=faults[one.writer], key=None) if one.fault is None and one.writer in faults else one
+            for one in (own, *others)
+        )
+        if own.fault is None and (fault := _head_fault(database, noted)):
+            own = evolve(own, fault=fault, key=None)
+        return evolve(own, others=tuple(others))
+
+    def _verified(self, database: Sql, writer: str, known: KnownKey | None) -> ChainReport:
+        """The report on one chain; what processes append meanwhile may look like a fault, so they wait the second time.
+
+        The key is known for the chain of this writer alone.
+        """
+        report = self._checked(database, writer, known)
+        if report.fault is None:
+            return report
+        with database.transaction(of=f"audit {writer}"):
+            return self._checked(database, writer, known)
+
+    def _checked(self, database: Sql, writer: str, known: KnownKey | None) -> ChainReport:
+        last = _last_number(database, writer)
+        report = check_chain(_all_rows(database, writer), _start(database, writer), last)
+        fault = report.fault or self._early(database, writer) or self._seal_fault(database, writer, known)
+        place = None if known is None or fault is not None else known.place
+        return evolve(report, fault=fault, key=place, writer=writer)
+
+    def _early(self, database: Sql, writer: str) -> str | None:
+        """The fault of rows that were deleted before the time that was set then, or is now."""
+        until = max(time.time() - self.kept_days * DAY_S, audit_notes.deleted_until(database, writer)) + SET_BACK_S
+        query = "SELECT min(number) FROM audit_pruned WHERE writer = ? AND at > ?"
+        ((number,),) = database.run(query, (writer, until))
+        return None if number is None else f"row {number} was deleted before its time"
+
+    def _seal_fault(self, database: Sql, writer: str, known: KnownKey | None) -> str | None:
+        """The fault in what the seal covers; None where all fits, and where the first decision is still to seal it."""
+        seal = _seal_of(database, writer)
+        if known is None:
+            return None if seal is not None else "its seal is gone"
+        if known.problem is not None:
+            return known.problem
+        if seal is None:
+            begun = known.key is not None or _seals(database, writer) or _last_row(database, writer)
+            return "its seal is gone" if begun or not self.writer else None
+        if seal.count == 0 and known.key in {None, seal.key}:
+            return None
+        if known.key is None:
+            return f"the key of its seal is gone: put {self.key.path.name} back from a backup"
+        found = Seal(0, known.key).over(_links(database, writer))
+        if found.count < seal.count:
+            return f"{seal.count - found.count} sealed rows were taken out, the last or deleted ones"
+        if found != seal:
+            return (
+                f"its rows do not fit its seal: they were written anew, or the key in {known.place} belongs to another "
+                "trail; remove that key where you began a new trail yourself"
+            )
+        return None
 
 
-def _start(database: Database) -> ChainStart:
-    found = database.run("SELECT number + 1, hash FROM audit_pruned ORDER BY number DESC LIMIT 1")
+@define
+class SqliteAuditTrail(SqlAuditTrail):
+    """The trail in the user's database: one chain for all processes."""
+
+    order: ClassVar[str] = "number"
+
+    state: State
+    key: SealKey = field(default=Factory(lambda self: SealKey(Path(self.state.place)), takes_self=True))
+    kept_days: int = KEPT_DAYS
+    writer: str = field(default="", init=False)
+    _writer: BatchWriter[DecisionRecord] = field(
+        default=Factory(SqlAuditTrail.batches, takes_self=True),
+        init=False,
+    )
+    _noted_s: float | None = field(default=None, init=False)
+    _unsealed: str | None = field(default=None, init=False)
+
+    async def _forget_journal(self) -> None:
+        await self.state.looked_up("PRAGMA wal_checkpoint(TRUNCATE)")  # it may have the key from the beginning
+
+
+@define
+class PostgresAuditTrail(SqlAuditTrail):
+    """The trails of many installations on a server; this one's is that of `writer`."""
+
+    order: ClassVar[str] = "place"
+
+    state: State
+    key: SealKey
+    writer: str
+    kept_days: int = KEPT_DAYS
+    _writer: BatchWriter[DecisionRecord] = field(
+        default=Factory(SqlAuditTrail.batches, takes_self=True),
+        init=False,
+    )
+    _noted_s: float | None = field(default=None, init=False)
+    _unsealed: str | None = field(default=None, init=False)
+
+    async def _forget_journal(self) -> None:
+        """Do nothing: the journal is the server's own, which its administrator reads."""
+
+
+def _writers(database: Sql) -> list[str]:
+    return [
+        writer for (writer,) in database.run("SELECT writer FROM audit_seal UNION SELECT writer FROM audit ORDER BY 1")
+    ]
+
+
+def _start(database: Sql, writer: str) -> ChainStart:
+    query = "SELECT number + 1, hash FROM audit_pruned WHERE writer = ? ORDER BY number DESC LIMIT 1"
+    found = database.run(query, (writer,))
     return ChainStart(*found[0]) if found else ChainStart()
 
 
-def _head(database: Database) -> tuple[int, str]:
+def _last_row(database: Sql, writer: str) -> list[Row]:
+    return database.run("SELECT hash FROM audit WHERE writer = ? ORDER BY number DESC LIMIT 1", (writer,))
+
+
+def _head(database: Sql, writer: str) -> tuple[int, str]:
     """Number and hash of the last row; a row that was deleted from the end leaves a gap that `verify` names."""
-    found = database.run("SELECT hash FROM audit ORDER BY number DESC LIMIT 1")
-    start = _start(database)
-    return max(_last_number(database), start.number - 1), found[0][0] if found else start.previous
+    found, start = _last_row(database, writer), _start(database, writer)
+    return max(_last_number(database, writer), start.number - 1), found[0][0] if found else start.previous
 
 
-def _last_number(database: Database) -> int:
-    found = database.run("SELECT seq FROM sqlite_sequence WHERE name = 'audit'")
-    return int(found[0][0]) if found else 0
+def _last_number(database: Sql, writer: str) -> int:
+    sealed, there = "SELECT last FROM audit_seal WHERE writer = ?", "SELECT max(number) FROM audit WHERE writer = ?"
+    rows = (*database.run(sealed, (writer,)), *database.run(there, (writer,)))
+    return max((int(last) for (last,) in rows if last is not None), default=0)
 
 
-def _prune(database: Database, before: float) -> None:
-    """Delete the rows before the first that is young enough, and keep their links."""
-    links = map(Link.of, _all_rows(database))
-    gone = list(takewhile(lambda link: link.at is not None and link.at < before, links))
-    if gone:
-        database.run_many("INSERT OR IGNORE INTO audit_pruned VALUES (?, ?, ?)", map(astuple, gone))
-        database.run("DELETE FROM audit WHERE number <= ?", (gone[-1].number,))
-
-
-def _verified(database: Database, known: KnownKey, noted: str | None) -> ChainReport:
-    database.run("BEGIN")  # a snapshot of the chain, whatever other processes append meanwhile
-    try:
-        report = check_chain(_all_rows(database), _start(database), _last_number(database))
-        if report.fault is None:
-            fault = known.problem or _fault(database, known) or _head_fault(database, noted)
-            report = evolve(report, fault=fault, key=known.place if fault is None else None)
-        return report
-    finally:
-        database.run("COMMIT")
-
-
-def _head_fault(database: Database, noted: str | None) -> str | None:
+def _head_fault(database: Sql, noted: str | None) -> str | None:
     query = "SELECT 1 FROM audit WHERE hash = ? UNION SELECT 1 FROM audit_pruned WHERE hash = ?"
     return None if noted is None or database.run(query, (noted, noted)) else unknown_head(noted)
 
 
-def _fault(database: Database, known: KnownKey) -> str | None:
-    """The fault in what the seal covers; None where all fits, and where the first decision is still to seal it."""
-    seal = _seal_of(database)
-    if seal is None:
-        return "its seal is gone"
-    early = database.run("SELECT min(number) FROM audit_pruned WHERE at > ?", (time.time() - KEPT_S + SET_BACK_S,))
-    if early[0][0] is not None:
-        return f"row {early[0][0]} was deleted before its time"
-    if seal.count == 0 and known.key in {None, seal.key}:
-        return None
-    if known.key is None:
-        return "the key of its seal is gone: put audit.key back from a backup"
-    found = Seal(0, known.key).over(_links(database))
-    if found.count < seal.count:
-        return f"{seal.count - found.count} sealed rows were taken out, the last or deleted ones"
-    if found != seal:
-        return (
-            f"its rows do not fit its seal: they were written anew, or the key in {known.place} belongs to another "
-            "trail; remove that key where you began a new trail yourself"
-        )
-    return None
+def _seals(database: Sql, writer: str) -> list[Row]:
+    return database.run("SELECT count, key FROM audit_seal WHERE writer = ?", (writer,))
 
 
-def _seal_of(database: Database) -> Seal | None:
-    found = [Seal(*row) for row in database.run("SELECT count, key FROM audit_seal")]
+def _seal_of(database: Sql, writer: str) -> Seal | None:
+    found = [Seal(*row) for row in _seals(database, writer)]
     return found[0] if len(found) == 1 and KEY.fullmatch(found[0].key) else None
 
 
-def _links(database: Database) -> Iterator[Link]:
+def _links(database: Sql, writer: str) -> Iterator[Link]:
     """The links of all rows, of those that were deleted for their age first."""
-    yield from (Link(*row) for row in _paged(database, "number, hash, at", "audit_pruned"))
-    yield from map(Link.of, _all_rows(database))
+    yield from (Link(*row) for row in _paged(database, LINKS, "audit_pruned", writer))
+    yield from map(Link.of, _all_rows(database, writer))
 
 
-def _all_rows(database: Database) -> Iterator[AuditRow]:
-    return (AuditRow(*row) for row in _paged(database, COLUMNS, "audit"))
+def _all_rows(database: Sql, writer: str) -> Iterator[AuditRow]:
+    return (AuditRow(*row) for row in _paged(database, COLUMNS, "audit", writer))
 
 
-def _paged(database: Database, columns: str, table: str) -> Iterator[Row]:
+def _paged(database: Sql, columns: str, table: str, writer: str) -> Iterator[Row]:
     last = -(2**63)
-    query = f"SELECT {columns} FROM {table} WHERE number > ? ORDER BY number LIMIT {READ_ROWS}"  # noqa: S608 - our own words
-    while rows := database.run(query, (last,)):
+    query = f"SELECT {columns} FROM {table} WHERE writer = ? AND number > ? ORDER BY number LIMIT {READ_ROWS}"  # noqa: S608 - our own words
+    while rows := database.run(query, (writer, last)):
         yield from rows
         last = rows[-1][0]

@@ -32,22 +32,25 @@ class KnownKey:
 class SealKey:
     """The first key of the seal: in a file beside the database or, moved there by `move`, in the keyring.
 
-    A program that can read it can seal another chain. Its name in the keyring is that of the database, so that no new
-    file can take its place. A process that only writes has no `vault`. Methods block.
+    A program that can read it can seal another chain. Its name in the keyring is that of the database, or of the
+    `trail`, so that no new file can take its place. `file` is beside `database`. A process that only writes has no
+    `vault`. Methods block.
     """
 
     database: Path
     vault: KeyVault | None = None
+    file: str = KEY_FILE
+    trail: str | None = None
 
     @property
     def path(self) -> Path:
         """The file of the key."""
-        return self.database.with_name(KEY_FILE)
+        return self.database.with_name(self.file)
 
     @property
     def name(self) -> str:
         """The name of the key in the keyring."""
-        return f"audit trail of {self.database.resolve()}"
+        return f"audit trail of {self.trail or self.database.resolve()}"
 
     def keep(self, key: str) -> str | None:
         """Keep the key of a new chain in the file; returns the reason where it could not be kept."""

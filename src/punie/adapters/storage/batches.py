@@ -32,7 +32,8 @@ class BatchWriter(Generic[R]):
     """Gathers records and writes them in batches; lives as long as the process, its thread from the first record on.
 
     `write` is called with all waiting records, by one thread at a time, and returns False where they have to wait for
-    another process. `end` is called in the thread after the last batch. `lossy` is the warning for lost records.
+    another process. `end` is called after the last batch, in the thread where there is one. `lossy` is the
+    warning for lost records.
     """
 
     name: str
@@ -97,6 +98,8 @@ class BatchWriter(Generic[R]):
         if self._thread is not None:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._thread.join, CLOSE_LIMIT_S)
+        else:
+            self.end()
 
     def _write_on(self) -> None:
         while not self.closed:

@@ -14,7 +14,7 @@ from typing import Any, Self
 import apsw
 from attrs import frozen
 
-from punie.adapters.storage.sql import Row, Sql
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, UnusableDatabaseError
 
 BUSY_TIMEOUT_MS = 5_000
 """How long a statement waits for another process that writes."""
@@ -28,13 +28,22 @@ OWNER_ONLY_FILE = 0o600
 PROBLEMS_NAMED = 3
 """How many problems of a damaged file are reported."""
 
-SESSION_INDEX = """
+_FIRST_INDEX = """
     CREATE TABLE IF NOT EXISTS sessions (
         id TEXT PRIMARY KEY, cwd TEXT NOT NULL, additional_directories TEXT NOT NULL, title TEXT,
         updated_at REAL NOT NULL, turns INTEGER NOT NULL, mode TEXT, last_sequence INTEGER NOT NULL
     ) STRICT;
     """
-"""The one table that is made again where it is lost, because all in it comes from the logs. Part of a version."""
+"""Part of a version."""
+
+SESSION_INDEX = """
+    CREATE TABLE IF NOT EXISTS sessions (
+        id TEXT PRIMARY KEY, cwd TEXT NOT NULL, additional_directories TEXT NOT NULL, title TEXT,
+        updated_at REAL NOT NULL, turns INTEGER NOT NULL, mode TEXT, last_sequence INTEGER NOT NULL,
+        owner TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    """
+"""The one table that is made again where it is lost, because all in it comes from the logs."""
 
 _making = threading.Lock()
 
@@ -88,7 +97,7 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE server_listings ADD COLUMN legacy INTEGER NOT NULL DEFAULT 0;
     """,
-    SESSION_INDEX
+    _FIRST_INDEX
     + """
     CREATE TABLE session_events (
         session_id TEXT NOT NULL, sequence INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
@@ -113,16 +122,25 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE turns ADD COLUMN broke TEXT NOT NULL DEFAULT '';
     """,
+    _FIRST_INDEX
+    + """
+    ALTER TABLE sessions ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    """,
+    """
+    ALTER TABLE turns ADD COLUMN person TEXT NOT NULL DEFAULT '';
+    ALTER TABLE turns ADD COLUMN project TEXT NOT NULL DEFAULT '';
+    ALTER TABLE grants ADD COLUMN person TEXT NOT NULL DEFAULT '';
+    ALTER TABLE grants ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit ADD COLUMN writer TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit_pruned ADD COLUMN writer TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit_seal ADD COLUMN writer TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit_seal ADD COLUMN last INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE audit_seal ADD COLUMN head TEXT NOT NULL DEFAULT '';
+    ALTER TABLE audit_seal ADD COLUMN changed REAL NOT NULL DEFAULT 0;
+    UPDATE audit_seal SET last = coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'audit'), 0);
+    """,
 )
 """The changes of each version to the one before; a version that was released is never changed again."""
-
-
-class UnusableDatabaseError(Exception):
-    """The database cannot be used; the message says why, to a person."""
-
-
-class DatabaseBusyError(UnusableDatabaseError):
-    """Another process has been writing for longer than a statement waits; a later try may work."""
 
 
 @frozen
@@ -184,7 +202,8 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
     try:
         _set_journal(database)
         _migrate(database, migrations)
-        database.run(SESSION_INDEX)  # changes nothing where the table is there
+        if len(migrations) >= len(MIGRATIONS):
+            database.run(SESSION_INDEX)  # changes nothing where the table is there
     except UnusableDatabaseError:
         database.close()
         raise

@@ -6,17 +6,19 @@ Every question reads the file, so that a decision of another process counts at o
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 import attrs
 from attrs import frozen
 
-from punie.adapters.storage.database import UnusableDatabaseError
+from punie.adapters.storage.sql import Sql, State, UnusableDatabaseError, insert
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.permission.grants import StoredGrant, ToolPin
 from punie.domain.servers.server import KeptListing, ServerApproval, ToolInfo
 from punie.domain.values.json_value import array_in, object_in
+from punie.domain.values.person import ACCOUNT
 from punie.ports.permission import GrantStore, PinName, ToolPins, TrustStore
 from punie.ports.servers import ServerApprovals, ServerListings
 
@@ -26,22 +28,44 @@ LISTING_LIMIT = 16 * 1024 * 1024
 """Characters of JSON; a listing that takes more is not kept."""
 
 
-@frozen
-class SqliteGrantStore(GrantStore):
-    """Keeps grants in the database; lives as long as `state`."""
+class SqlGrantStore(GrantStore):
+    """Keeps grants in an SQL database; lives as long as `state`.
 
-    state: StateFile
+    A grant of an account holds on the machine on which it was given: another machine may have another project in a
+    folder of that name, and another person in an account of that name.
+    """
+
+    state: State
+
+    @property
+    @abstractmethod
+    def machine(self) -> str:
+        """The name of the machine on which grants of accounts hold."""
+        ...
 
     async def usable(self) -> bool:
         return await self.state.changed("SELECT 1", (), lasting=False) is not None
 
     async def active(self, now: float) -> Sequence[StoredGrant]:
-        query = f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? ORDER BY created_at, rowid"  # noqa: S608 - our own words
-        return tuple(StoredGrant(*row) for row in await self.state.looked_up(query, (now,)))
+        query = (
+            f"SELECT {GRANT_COLUMNS} FROM grants WHERE expires_at > ? AND machine IN ('', ?) "  # noqa: S608 - our own words
+            "ORDER BY created_at, id"
+        )
+        return tuple(StoredGrant(*row) for row in await self.state.looked_up(query, (now, self.machine)))
 
     async def add(self, grant: StoredGrant) -> bool:
-        statement = f"INSERT OR REPLACE INTO grants ({GRANT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own words
-        return await self.state.changed(statement, attrs.astuple(grant)) is not None
+        machine = "" if grant.person and not grant.person.startswith(ACCOUNT) else self.machine
+
+        def work(database: Sql) -> bool:
+            with database.transaction(of="grants", lasting=True):
+                database.run("DELETE FROM grants WHERE id = ? AND machine = ?", (grant.id, machine))
+                insert(database, f"grants ({GRANT_COLUMNS}, machine)", [(*attrs.astuple(grant), machine)])
+            return True
+
+        try:
+            return await self.state.run(work)
+        except UnusableDatabaseError:
+            return False
 
     async def revoke(self, grant_id: str) -> bool:
         return bool(await self.state.changed("DELETE FROM grants WHERE id = ? RETURNING id", (grant_id,)))
@@ -49,6 +73,29 @@ class SqliteGrantStore(GrantStore):
     async def purge(self, now: float) -> int:
         statement = "DELETE FROM grants WHERE expires_at <= ? RETURNING id"
         return len(await self.state.looked_up(statement, (now,), lasting=True))
+
+
+@frozen
+class SqliteGrantStore(SqlGrantStore):
+    """Keeps grants in the user's database, which one machine uses."""
+
+    state: State
+
+    @property
+    def machine(self) -> str:
+        return ""
+
+
+@frozen
+class PostgresGrantStore(SqlGrantStore):
+    """Keeps grants on a server; `here` is the name of this machine."""
+
+    state: State
+    here: str
+
+    @property
+    def machine(self) -> str:
+        return self.here
 
 
 @frozen

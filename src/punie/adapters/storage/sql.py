@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,14 @@ import anyio.to_thread
 
 Row: TypeAlias = tuple[Any, ...]
 T = TypeVar("T")
+
+
+class UnusableDatabaseError(Exception):
+    """The database cannot be used; the message says why, to a person."""
+
+
+class DatabaseBusyError(UnusableDatabaseError):
+    """Another process has been writing for longer than a statement waits; a later try may work."""
 
 
 class Sql(Protocol):
@@ -68,3 +77,63 @@ class Lane(ABC):
             return nothing if self._is_unused() else self.run_here(work)
 
         return await anyio.to_thread.run_sync(reading, limiter=self._limiter, abandon_on_cancel=True)
+
+
+class State(Lane):
+    """A database of decisions and figures; lives as long as the process.
+
+    `trouble` says why it cannot be used any more, `hindered` that anything went wrong so far.
+    """
+
+    log: logging.Logger
+    trouble: str | None
+    hindered: bool
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The database in words, without secrets."""
+        ...
+
+    async def looked_up(self, statement: str, values: Sequence[object] = (), *, lasting: bool = False) -> list[Row]:
+        """The rows of a statement; none where there is no file yet, or it cannot be used."""
+        try:
+            return await self.read(_work(statement, values, lasting=lasting), [])
+        except UnusableDatabaseError:
+            return []
+
+    async def changed(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
+        """Run a statement that changes something and return its rows; None where it could not be done."""
+        try:
+            return await self.run(_work(statement, values, lasting=lasting))
+        except UnusableDatabaseError:
+            return None
+
+    def changed_here(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
+        """As `changed`, in this thread."""
+        try:
+            return self.run_here(_work(statement, values, lasting=lasting))
+        except UnusableDatabaseError:
+            return None
+
+
+def _work(statement: str, values: Sequence[object], *, lasting: bool) -> Callable[[Sql], list[Row]]:
+    def work(database: Sql) -> list[Row]:
+        if not lasting:
+            return database.run(statement, values)
+        with database.transaction(of=statement, lasting=True):
+            return database.run(statement, values)
+
+    return work
+
+
+ROWS_AT_ONCE = 200
+
+
+def insert(database: Sql, table: str, rows: Sequence[Row], otherwise: str = "") -> None:
+    """Insert rows into `table (columns)`, many with one statement; `otherwise` says what becomes of a conflict."""
+    for begin in range(0, len(rows), ROWS_AT_ONCE):
+        chunk = rows[begin : begin + ROWS_AT_ONCE]
+        marks = ", ".join(f"({', '.join('?' * len(row))})" for row in chunk)
+        values = [value for row in chunk for value in row]
+        database.run(f"INSERT INTO {table} VALUES {marks} {otherwise}", values)  # noqa: S608 - our own words

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import anyio
 from attrs import define, field
 
-from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
-from punie.adapters.storage.sql import Lane
+from punie.adapters.storage.database import Database, open_database
+from punie.adapters.storage.sql import DatabaseBusyError, Lane, State, UnusableDatabaseError
 
 T = TypeVar("T")
+
+DECISIONS = (
+    "permissions: %s cannot be used: %s. Nothing is granted beyond its session, what was granted before asks again, "
+    "and decisions are not written down; mend or move the file and start again."
+)
 
 
 @define
@@ -38,8 +43,8 @@ class FileLane(Lane):
 
 
 @define
-class StateFile(FileLane):
-    """The connection of all stores of decisions; lives as long as the process.
+class StateFile(FileLane, State):
+    """The connection of all stores of decisions; lives as long as the process. `failed` is said once where it fails.
 
     Once the file has turned out unusable it stays so: `trouble` says why, the log has said so once, and every further
     use raises `UnusableDatabaseError` at once. A file that another process is writing to is busy, not unusable.
@@ -47,29 +52,9 @@ class StateFile(FileLane):
     """
 
     log: logging.Logger
+    failed: str = DECISIONS
     trouble: str | None = field(default=None, init=False)
     hindered: bool = field(default=False, init=False)
-
-    async def looked_up(self, statement: str, values: Sequence[object] = (), *, lasting: bool = False) -> list[Row]:
-        """The rows of a statement; none where there is no file yet, or it cannot be used."""
-        try:
-            return await self.read(_work(statement, values, lasting=lasting), [])
-        except UnusableDatabaseError:
-            return []
-
-    async def changed(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
-        """Run a statement that changes something and return its rows; None where it could not be done."""
-        try:
-            return await self.run(_work(statement, values, lasting=lasting))
-        except UnusableDatabaseError:
-            return None
-
-    def changed_here(self, statement: str, values: Sequence[object], *, lasting: bool = True) -> list[Row] | None:
-        """As `changed`, in this thread."""
-        try:
-            return self.run_here(_work(statement, values, lasting=lasting))
-        except UnusableDatabaseError:
-            return None
 
     def run_here(self, work: Callable[[Database], T]) -> T:
         """Do the work in this thread. Raises `UnusableDatabaseError`, and `DatabaseBusyError` for the moment."""
@@ -82,31 +67,25 @@ class StateFile(FileLane):
                 return work(self._database)
             except DatabaseBusyError as error:
                 self.hindered = True
-                self.log.warning("permissions: %s is busy: %s", self.path, error)
+                self.log.warning("%s: %s is busy: %s", self.failed.partition(":")[0], self.path, error)
                 raise
             except UnusableDatabaseError as error:
                 self._fail(str(error))
                 raise
-            except ValueError as error:  # text that is none: half a pair of UTF-16, a name that is not UTF-8
+            except (
+                OverflowError,
+                TypeError,
+                ValueError,
+            ) as error:  # text that is none: half a pair of UTF-16, a name that is not UTF-8
                 raise UnusableDatabaseError("it cannot hold that text") from error
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
 
     def _is_unused(self) -> bool:
         return self._database is None and self.trouble is None and not self.path.exists()
 
     def _fail(self, reason: str) -> None:
         self.trouble, self.hindered = reason, True
-        self.log.warning(
-            "permissions: %s cannot be used: %s. Nothing is granted beyond its session, what was granted before asks "
-            "again, and decisions are not written down; mend or move the file and start again.",
-            self.path, reason,
-        )  # fmt: skip
-
-
-def _work(statement: str, values: Sequence[object], *, lasting: bool) -> Callable[[Database], list[Row]]:
-    def work(database: Database) -> list[Row]:
-        if not lasting:
-            return database.run(statement, values)
-        with database.transaction(lasting=True):
-            return database.run(statement, values)
-
-    return work
+        self.log.warning(self.failed, self.path, reason)

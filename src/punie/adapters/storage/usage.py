@@ -1,25 +1,27 @@
-"""The usage ledger in the user's database."""
+"""The usage ledger, in the user's database or on a server."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import anyio.to_thread
 import attrs
-from attrs import define, field
+from attrs import Factory, define, field
 
 from punie.adapters.storage.batches import BatchWriter
-from punie.adapters.storage.database import Database, DatabaseBusyError, Row, UnusableDatabaseError, open_database
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert
+from punie.adapters.storage.state_file import StateFile
 from punie.domain.session.turn import CallRecord, PrefixBreak, TurnRecord, Usage
 from punie.ports.sessions import UsageLedger
 
 CALL_COLUMNS = tuple(field.name for field in attrs.fields(CallRecord))
-OWN_TURN_COLUMNS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name not in {"usage", "broke"})
-TURN_COLUMNS = (*OWN_TURN_COLUMNS, *(field.name for field in attrs.fields(Usage)), "broke")
+TURN_FIELDS = tuple(field.name for field in attrs.fields(TurnRecord) if field.name not in {"usage", "broke"})
+TURN_COLUMNS = (*TURN_FIELDS, *(field.name for field in attrs.fields(Usage)), "broke")
 
 
 READ_LIMIT_S = 10.0
@@ -28,24 +30,32 @@ READ_LIMIT_S = 10.0
 KEPT_S = 400 * 24 * 3600.0
 """Older records are deleted when a process begins to write: a year can be compared with the one before."""
 
+UNUSABLE = "usage: %s cannot be used: %s. Figures of this process are lost; mend or move the file and start again."
 
-@define
-class SqliteUsageLedger(UsageLedger):
-    """Keeps records in the database at `path`; lives as long as the process. Nothing is opened before it is needed.
 
-    One thread writes, others read, and recording waits for neither. Where the database cannot be used, `trouble` says
-    why, the log says so once, and there are no records.
+class SqlUsageLedger(UsageLedger):
+    """Keeps records in an SQL database; lives as long as the process. Nothing is opened before it is needed.
+
+    One thread writes, others read, and recording waits for neither. Where the database cannot be used, the log says so
+    once, and there are no records.
     """
 
-    path: Path
     log: logging.Logger
-    trouble: str | None = field(default=None, init=False)
-    _database: Database | None = field(default=None, init=False)
-    _writer: BatchWriter[CallRecord | TurnRecord] = field(init=False)
+    order: ClassVar[str]
+    """The column by which records of one moment are in the order in which they were recorded."""
 
-    def __attrs_post_init__(self) -> None:
+    _state: State
+    _writer: BatchWriter[CallRecord | TurnRecord]
+    _begun: bool
+
+    def batches(self) -> BatchWriter[CallRecord | TurnRecord]:
         lossy = "usage: the database is too slow, records are being lost"
-        self._writer = BatchWriter("punie-usage", self._write, self.log, lossy, self._close)
+        return BatchWriter("punie-usage", self._write, self.log, lossy, self._end)
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the database cannot be used; None where it can."""
+        return self._state.trouble
 
     def record_call(self, record: CallRecord) -> None:
         self._put(record)
@@ -56,9 +66,10 @@ class SqliteUsageLedger(UsageLedger):
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
         return tuple(CallRecord(*row) for row in await self._read("calls", CALL_COLUMNS, since, session_id))
 
-    async def turns(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[TurnRecord]:
-        own, rows = len(OWN_TURN_COLUMNS), await self._read("turns", TURN_COLUMNS, since, session_id)
-        return tuple(TurnRecord(*row[:own], usage=Usage(*row[own:-1]), broke=_broke(str(row[-1]))) for row in rows)
+    async def turns(
+        self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
+    ) -> Sequence[TurnRecord]:
+        return tuple(map(_turn, await self._read("turns", TURN_COLUMNS, since, session_id, persons)))
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
@@ -70,68 +81,122 @@ class SqliteUsageLedger(UsageLedger):
 
     def _write(self, batch: Sequence[CallRecord | TurnRecord]) -> bool:
         """Write the records to the database, unless that cannot be used; False where they have to wait for it."""
-        if self.trouble is not None:
-            return True
         try:
-            if self._database is None:
-                self._database = open_database(self.path)
-                _forget(self._database, time.time() - KEPT_S)
-            _insert(self._database, batch)
+            self._state.run_here(lambda database: self._insert(database, batch))
         except DatabaseBusyError:
             return False
         except UnusableDatabaseError as error:
-            self._fail(str(error))
-        except (OverflowError, TypeError, ValueError) as error:  # a record that no column takes harms no other
-            if len(batch) > 1:
+            if self.trouble is None and len(batch) > 1:  # a record that no column takes harms no other
                 return all(self._write([record]) for record in batch)
-            self.log.warning("usage: a record is lost, which cannot be written: %s", error)
+            if self.trouble is None:
+                self.log.warning("usage: a record is lost, which cannot be written: %s", error)
         return True
 
-    def _close(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
+    def _insert(self, database: Sql, batch: Sequence[CallRecord | TurnRecord]) -> None:
+        """Add the records; one whose key is there already changes nothing."""
+        calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
+        turns = [
+            (*(getattr(record, name) for name in TURN_FIELDS), *attrs.astuple(record.usage), _text_of(record.broke))
+            for record in batch
+            if isinstance(record, TurnRecord)
+        ]
+        if not self._begun:
+            for table in ("calls", "turns"):
+                database.run(f"DELETE FROM {table} WHERE started_at < ?", (time.time() - KEPT_S,))  # noqa: S608 - our own words
+            self._begun = True
+        with database.transaction(of="usage"):
+            for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
+                insert(database, f"{table} ({', '.join(columns)})", rows, "ON CONFLICT DO NOTHING")
 
-    def _fail(self, reason: str) -> None:
-        self.trouble = reason
-        self.log.warning(
-            "usage: %s cannot be used: %s. Figures of this process are lost; mend or move the file and start again.",
-            self.path, reason,
-        )  # fmt: skip
+    def _end(self) -> None:
+        """Do what is left once the last record is written."""
 
-    async def _read(self, table: str, columns: Sequence[str], since: float, session_id: str | None) -> list[Row]:
+    async def _read(
+        self,
+        table: str,
+        columns: Sequence[str],
+        since: float,
+        session_id: str | None,
+        persons: Collection[str] | None = None,
+    ) -> list[Row]:
         """The rows asked for, oldest first."""
-        query = (
-            f"SELECT {', '.join(columns)} FROM {table} WHERE started_at >= ? AND (? IS NULL OR session_id = ?) "  # noqa: S608 - our own words
-            "ORDER BY started_at, rowid"
-        )
+        where, values = "started_at >= ?", [since, *([] if session_id is None else [session_id]), *(persons or ())]
+        if session_id is not None:
+            where += " AND session_id = ?"
+        if persons is not None:
+            where += f" AND person IN ({', '.join('?' for _ in persons)})"
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE {where} ORDER BY started_at, {self.order}"  # noqa: S608 - our own words
 
         def work() -> list[Row]:
             self._writer.flush(READ_LIMIT_S)
             try:
-                if self.trouble is None and self.path.exists():
-                    with contextlib.closing(open_database(self.path)) as database:
-                        return database.run(query, (since, session_id, session_id))
-            except (UnusableDatabaseError, OSError) as error:
-                self._fail(str(error))
-            return []
+                return self._rows(query, values)
+            except UnusableDatabaseError:
+                return []
 
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
+    @abstractmethod
+    def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
+        """The rows of a query. Raises `UnusableDatabaseError`."""
+        ...
 
-def _insert(database: Database, batch: Sequence[CallRecord | TurnRecord]) -> None:
-    """Add the records; one whose key is there already changes nothing."""
-    calls = [attrs.astuple(record) for record in batch if isinstance(record, CallRecord)]
-    turns = [
-        (*(getattr(record, name) for name in OWN_TURN_COLUMNS), *attrs.astuple(record.usage), _text_of(record.broke))
-        for record in batch
-        if isinstance(record, TurnRecord)
-    ]
-    with database.transaction():
-        for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
-            marks = ", ".join("?" * len(columns))
-            statement = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - our own words
-            database.run_many(statement, rows)
+
+@define
+class SqliteUsageLedger(SqlUsageLedger):
+    """Keeps records in the database at `path`, by a connection of its own."""
+
+    order: ClassVar[str] = "rowid"
+
+    path: Path
+    log: logging.Logger
+    _state: State = field(
+        default=Factory(lambda self: StateFile(self.path, self.log, UNUSABLE), takes_self=True), init=False
+    )
+    _writer: BatchWriter[CallRecord | TurnRecord] = field(
+        default=Factory(SqlUsageLedger.batches, takes_self=True), init=False
+    )
+    _begun: bool = field(default=False, init=False)
+
+    def _end(self) -> None:
+        self._state.close()
+
+    def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
+        """By a connection of its own: what is read may be long, and the writer does not wait for it."""
+        if self.trouble is not None or not self.path.exists():
+            return []
+        reading = StateFile(self.path, self.log, UNUSABLE)
+        try:
+            return reading.run_here(lambda database: database.run(query, values))
+        except UnusableDatabaseError:
+            self._state.trouble = reading.trouble
+            raise
+        finally:
+            reading.close()
+
+
+@define
+class PostgresUsageLedger(SqlUsageLedger):
+    """Keeps records on a server, where those of many machines are."""
+
+    order: ClassVar[str] = "place"
+
+    _state: State
+    log: logging.Logger
+    _writer: BatchWriter[CallRecord | TurnRecord] = field(
+        default=Factory(SqlUsageLedger.batches, takes_self=True), init=False
+    )
+    _begun: bool = field(default=False, init=False)
+
+    def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
+        return self._state.run_here(lambda database: database.run(query, values))
+
+
+def _turn(row: Row) -> TurnRecord:
+    given: dict[str, Any] = dict(zip(TURN_COLUMNS, row, strict=True))
+    usage = Usage(*(given.pop(field.name) for field in attrs.fields(Usage)))
+    broke = _broke(str(given.pop("broke")))
+    return TurnRecord(**given, usage=usage, broke=broke)
 
 
 def _text_of(broke: Iterable[PrefixBreak]) -> str:
@@ -141,9 +206,3 @@ def _text_of(broke: Iterable[PrefixBreak]) -> str:
 
 def _broke(text: str) -> tuple[PrefixBreak, ...]:
     return tuple(PrefixBreak(what, by) for what, _, by in (line.partition("\t") for line in text.splitlines()))
-
-
-def _forget(database: Database, before: float) -> None:
-    with contextlib.suppress(DatabaseBusyError):  # the next process to open it deletes them
-        database.run("DELETE FROM calls WHERE started_at < ?", (before,))
-        database.run("DELETE FROM turns WHERE started_at < ?", (before,))

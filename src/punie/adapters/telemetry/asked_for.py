@@ -1,4 +1,4 @@
-"""Whether the environment asks for spans, as OpenTelemetry's own variables say it."""
+"""The telemetry that the environment asks for, where the library for it is installed."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
 WITH_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+LOGS = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 SPOKEN = "http/protobuf"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
@@ -39,7 +40,8 @@ def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry |
         from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry
 
         timeout_s = None if any(environ.get(name) for name in TIMEOUTS) else TIMEOUT_S
-        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s)
+        logs = environ.get("OTEL_LOGS_EXPORTER", "otlp") != "none" and any(environ.get(name) for name in LOGS)
+        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s, logs)
     except Exception as error:  # noqa: BLE001 - another library may raise anything here
         log.warning("telemetry: its variables cannot be used, and no spans are sent: %s", one_line(str(error), 300))
         return None

@@ -7,12 +7,17 @@ import threading
 
 import anyio.to_thread
 from attrs import define, field
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from punie.adapters.telemetry.decisions import SentAuditTrail
 from punie.adapters.telemetry.spans import AGENT, SessionSpans
+from punie.ports.permission import AuditTrail
 
 LIBRARY = "opentelemetry"
 TIMEOUT_S = 5.0
@@ -33,7 +38,9 @@ class Telemetry:
     log: logging.Logger
     with_content: bool = False
     timeout_s: float | None = None
+    with_logs: bool = False
     _provider: TracerProvider = field(init=False)
+    _logs: LoggerProvider | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         _hear(self.log)
@@ -45,11 +52,24 @@ class Telemetry:
         tracer = self._provider.get_tracer("punie", self.version)
         return SessionSpans(tracer, session_id, self.version, self.with_content)
 
+    def beside(self, trail: AuditTrail) -> AuditTrail:
+        """The trail, whose decisions are also sent, where a place for logs is named."""
+        if not self.with_logs:
+            return trail
+        self._logs = LoggerProvider(resource=_resource(self.version), shutdown_on_exit=False)
+        self._logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(timeout=self.timeout_s)))
+        return SentAuditTrail(trail, self._logs.get_logger("punie", self.version), self.with_content)
+
     async def aclose(self) -> None:
-        """Send the waiting spans, in bounded time; the others are lost."""
-        closing = threading.Thread(target=self._provider.shutdown, name="punie-telemetry", daemon=True)
+        """Send the waiting spans and logs, in bounded time; the others are lost."""
+        closing = threading.Thread(target=self._shutdown, name="punie-telemetry", daemon=True)
         closing.start()
         await anyio.to_thread.run_sync(closing.join, FLUSH_S, abandon_on_cancel=True)
+
+    def _shutdown(self) -> None:
+        if self._logs is not None:
+            self._logs.shutdown()
+        self._provider.shutdown()
 
 
 def _resource(version: str) -> Resource:

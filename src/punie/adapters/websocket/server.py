@@ -9,11 +9,13 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
+import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
-from typing import cast
+from math import inf
+from typing import TypeAlias, cast
 
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
@@ -26,10 +28,18 @@ from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
 from punie.adapters.websocket.wire import CHUNK_BYTES, LOST, Limits, WebSocketWire
+from punie.domain.values.person import Admitted, NotAdmitted
 
 SUBPROTOCOL = "acp"
 TOKEN_PREFIX = "bearer."  # noqa: S105 - the name of a way to send a token, none itself
 """A browser cannot set headers, so it offers the subprotocols `acp` and this prefix followed by the token."""
+
+
+Admit: TypeAlias = Callable[[str], Awaitable[Admitted | NotAdmitted]]
+"""Checks a token that is not the server's own; takes no longer than a handshake may."""
+
+LetIn: TypeAlias = tuple[WebSocketWire, float]
+"""A client and the seconds until its token expires."""
 
 
 @frozen
@@ -44,40 +54,51 @@ class Refusal:
 class Door:
     """The access rules of one server.
 
-    `token` is what every client has to present, `path` the only path that is served, `origins` the browser origins that
-    are allowed. With `local_only`, for a server on the loopback interface, the `Host` header must name this machine.
+    `token` is what a client has to present, or one that `admit` takes, `path` the only path that is served, `origins`
+    the browser origins that are allowed. With `local_only`, for a server on the loopback interface, the `Host` header
+    must name this machine.
     """
 
     token: str
     path: str = "/acp"
     origins: frozenset[str] = frozenset()
     local_only: bool = True
+    admit: Admit | None = None
 
-    def refusal(self, request: Request) -> Refusal | None:
-        """Why the request is refused, or None. A client without the token is told about the token only."""
+    async def answer(self, request: Request) -> Refusal | Admitted:
+        """Who is let in, or why the request is refused. A client without a token is told about the token only."""
         headers = request.headers
         if self.local_only and not _names_this_machine(_only(headers, "Host")):
             return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "This server is asked for by the name localhost only.")
         if "Origin" in headers and _origin(_only(headers, "Origin") or "") not in self.origins:
             return Refusal(HTTPStatus.FORBIDDEN, "This origin is not allowed; see punie serve --allow-origin.")
-        if not self._has_token(headers):
-            return Refusal(HTTPStatus.UNAUTHORIZED, "A valid token is needed: Authorization: Bearer TOKEN.")
+        visitor = await self._visitor(_token_in(headers))
+        if isinstance(visitor, NotAdmitted):
+            status = HTTPStatus.SERVICE_UNAVAILABLE if visitor.try_again else HTTPStatus.UNAUTHORIZED
+            why = f" This one is refused: {visitor.words}." if visitor.words else ""
+            return Refusal(status, f"A valid token is needed: Authorization: Bearer TOKEN.{why}")
         if request.path.partition("?")[0] != self.path:
             return Refusal(HTTPStatus.NOT_FOUND, f"There is nothing here; the agent is at {self.path}.")
-        return None
+        return visitor
 
-    def _has_token(self, headers: Headers) -> bool:
-        given = _only(headers, "Authorization")
-        if given is not None:
-            scheme, _, token = given.partition(" ")
-            return scheme.lower() == "bearer" and self._is_token(token.strip())
-        offered = [word.strip() for value in headers.get_all("Sec-WebSocket-Protocol") for word in value.split(",")]
-        tokens = [word.removeprefix(TOKEN_PREFIX) for word in offered if word.startswith(TOKEN_PREFIX)]
-        return len(tokens) == 1 and self._is_token(tokens[0])
+    async def _visitor(self, given: str | None) -> Admitted | NotAdmitted:
+        """Compare with the own token in constant time, so that the time says nothing about a wrong one."""
+        if given is None:
+            return NotAdmitted("")
+        if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode("ascii")):
+            return Admitted()
+        return NotAdmitted("") if self.admit is None else await self.admit(given)
 
-    def _is_token(self, given: str) -> bool:
-        """Compare in constant time, so that the time says nothing about a wrong token."""
-        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode("ascii"))
+
+def _token_in(headers: Headers) -> str | None:
+    """The token that a request carries; None where it has none, or more than one."""
+    given = _only(headers, "Authorization")
+    if given is not None:
+        scheme, _, token = given.partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else None
+    offered = [word.strip() for value in headers.get_all("Sec-WebSocket-Protocol") for word in value.split(",")]
+    tokens = [word.removeprefix(TOKEN_PREFIX) for word in offered if word.startswith(TOKEN_PREFIX)]
+    return tokens[0] if len(tokens) == 1 else None
 
 
 def is_loopback(host: str) -> bool:
@@ -175,21 +196,25 @@ class WebSocketServer:
 
     async def _one(self, stream: SocketStream, client: Serve) -> None:
         try:
-            wire = await self._let_in(stream)
-            if wire is None:
+            let_in = await self._let_in(stream)
+            if let_in is None:
                 return
+            wire, left_s = let_in
             self._open += 1
-            try:
-                await client(wire)
-            finally:
-                self._open -= 1
-                await wire.close(CloseCode.GOING_AWAY, "")
+            with anyio.CancelScope(deadline=anyio.current_time() + left_s) as valid:
+                try:
+                    await client(wire)
+                finally:
+                    self._open -= 1
+                    late = valid.cancel_called
+                    code = CloseCode.POLICY_VIOLATION if late else CloseCode.GOING_AWAY
+                    await wire.close(code, "the token has expired; come back with another" if late else "")
         except Exception:  # the fault of one client's connection ends that connection alone
             self.log.exception("a connection failed")
         finally:
             await anyio.aclose_forcefully(stream)
 
-    async def _let_in(self, stream: SocketStream) -> WebSocketWire | None:
+    async def _let_in(self, stream: SocketStream) -> LetIn | None:
         self._make_room()
         address: object = stream.extra(SocketAttribute.remote_address, ("",))[0]  # noqa: S610 - no Django
         with anyio.move_on_after(self.limits.handshake_s) as handshake:
@@ -216,7 +241,7 @@ class WebSocketServer:
             oldest.cancel()
             self.log.warning("over %d clients are at their handshake: one was closed", self.handshakes_limit)
 
-    async def _shake_hands(self, stream: SocketStream) -> WebSocketWire | None:
+    async def _shake_hands(self, stream: SocketStream) -> LetIn | None:
         protocol = ServerProtocol(
             select_subprotocol=_subprotocol, max_size=self.limits.message_bytes, logger=_quiet(self.log)
         )
@@ -228,28 +253,28 @@ class WebSocketServer:
         if protocol.eof_sent:  # the request was followed by bytes that no client may send before the upgrade
             return None
         request, *frames = events
-        refusal = self._refusal(cast("Request", request))
-        if refusal is None:
+        answer = await self._answer(cast("Request", request))
+        if isinstance(answer, Admitted):
             response = protocol.accept(cast("Request", request))
             response.headers[CONNECTION_ID] = uuid.uuid4().hex
         else:
-            self.log.warning("refused a client: %d %s", refusal.status, refusal.words)
-            response = protocol.reject(refusal.status, f"{refusal.words}\n")
-            if refusal.status is HTTPStatus.UNAUTHORIZED:
+            self.log.warning("refused a client: %d %s", answer.status, answer.words)
+            response = protocol.reject(answer.status, f"{answer.words}\n")
+            if answer.status is HTTPStatus.UNAUTHORIZED:
                 response.headers["WWW-Authenticate"] = "Bearer"
         protocol.send_response(response)
         await _write(protocol, stream)
-        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+        if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS or not isinstance(answer, Admitted):
             return None
-        wire = WebSocketWire(stream, protocol, self.limits, self.log)
+        wire = WebSocketWire(stream, protocol, self.limits, self.log, person=answer.person)
         wire.take(frames)
-        return wire
+        return wire, inf if answer.expires_at is None else answer.expires_at - time.time()
 
-    def _refusal(self, request: Request) -> Refusal | None:
-        refusal = self.door.refusal(request)
-        if refusal is None and self._open >= self.connections_limit:
+    async def _answer(self, request: Request) -> Refusal | Admitted:
+        answer = await self.door.answer(request)
+        if isinstance(answer, Admitted) and self._open >= self.connections_limit:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"{self.connections_limit} clients are connected already.")
-        return refusal
+        return answer
 
 
 def _subprotocol(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:

@@ -15,6 +15,8 @@ from websockets.http11 import Request, Response
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from punie.domain.values.person import UNNAMED, Person
+
 CHUNK_BYTES = 65_536
 CONTROL_LIMIT = 1_024
 """Pongs that may wait while the client does not read; with one more the client counts as gone."""
@@ -42,7 +44,7 @@ class WebSocketWire:
     """The transport of one client, from the upgrade to the end of the connection.
 
     `receive` and `send` have one caller each; `watch` runs beside them. `lost` is called once when the client is gone,
-    before `receive` or `send` reports it.
+    before `receive` or `send` reports it. `person` is the one whom the client's token names.
     """
 
     stream: anyio.abc.ByteStream
@@ -50,6 +52,7 @@ class WebSocketWire:
     limits: Limits
     log: logging.Logger
     lost: Callable[[], None] = lambda: None
+    person: Person = UNNAMED
     _messages: deque[bytearray] = field(factory=deque[bytearray], init=False)
     _parts: bytearray = field(factory=bytearray, init=False)
     _heard: bool = field(default=True, init=False)

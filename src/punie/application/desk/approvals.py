@@ -40,15 +40,17 @@ class KnownGrants:
         store = self.store
         if scope is not None and scope.stored is not None and (store is None or not await store.usable()):
             scope = evolve(scope, stored=None)
+        person = self.context.person
         stored = () if store is None else await store.active(self.context.clock.epoch_s())
-        return scope, frozenset((*self._granted, *(grant.covers for grant in stored)))
+        mine = (grant.covers for grant in stored if grant.person in person.books)
+        return scope, frozenset((*self._granted, *mine))
 
     async def remember(self, grant: GrantScope, *, lasting: bool) -> None:
         """Keep a grant for the session; with `lasting` in the store, as far as the store takes it."""
         if lasting and self.store is not None:
             now = self.context.clock.epoch_s()
             await self.store.purge(now)
-            if await self.store.add(StoredGrant.of(grant, now)):
+            if await self.store.add(StoredGrant.of(grant, now, person=self.context.person.name)):
                 return
         self._granted.add(grant)
 

@@ -19,6 +19,7 @@ from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Diff, Text
 from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import JsonObject, json_type, utf8_size
+from punie.domain.values.person import UNNAMED, Person
 from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
 from punie.ports.tools import ArgumentValidator, CallProgress
@@ -29,7 +30,8 @@ from punie.ports.workspace import PathGuard
 class SessionContext:
     """Values and ports that all calls of a session share; lives as long as the session.
 
-    `cwd` and `roots` are absolute directories. `events` receives every event of the session's calls.
+    `cwd` and `roots` are absolute directories. `events` receives every event of the session's calls. `person` is the
+    one for whom the session works.
     """
 
     session_id: str
@@ -41,6 +43,7 @@ class SessionContext:
     events: EventSink
     clock: Clock
     log: logging.Logger
+    person: Person = UNNAMED
 
 
 @frozen

@@ -275,6 +275,7 @@ class SessionPermission:
                 definition=self._definitions.digest(tool),
                 title=one_line(request.title),
                 facts=self._facts_of(judged),
+                person=context.person.name,
             )
         )
 

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from punie.domain.errors import SettingsError
 from punie.domain.permission.rules import Mode, Rule, Verdict, too_wide
+from punie.domain.values.person import ACCOUNT, GROUP
 from shellsight.surroundings import ShellParser
 
 ParserOf: TypeAlias = Callable[[], ShellParser]
@@ -31,7 +32,7 @@ FETCHES_PAGES = "fetch_page"
 """The tool for which a flag names a host."""
 
 _KEYS = frozenset(
-    {"decision", "tool", "command", "path", "server", "host", "mode", "reason", "match", "not_match", "box"}
+    {"decision", "tool", "command", "path", "server", "host", "mode", "who", "reason", "match", "not_match", "box"}
 )
 
 
@@ -250,6 +251,15 @@ def _modes(value: object) -> frozenset[Mode]:
     return modes
 
 
+def _who(value: object) -> str:
+    text = _text(value)
+    if text != text.strip() or text in {ACCOUNT, GROUP} or set("*?") & set(text):
+        raise ValueError(
+            f"{text!r} cannot be a person: expected user@example.org, group:NAME or {ACCOUNT}NAME, no glob"
+        )
+    return text
+
+
 def _boxed(value: object) -> bool:
     if value != "off":
         raise ValueError('expected "off"; leave it out for a box')
@@ -264,6 +274,7 @@ _PARSERS: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "server": ("server", _text),
     "host": ("host", _host),
     "mode": ("modes", _modes),
+    "who": ("who", _who),
     "reason": ("reason", _text),
     "box": ("boxed", _boxed),
 }

@@ -23,6 +23,7 @@ from punie.domain.session.session import OpenedSession, SessionOptions, SessionS
 from punie.domain.session.turn import TurnReport
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
+from punie.domain.values.person import UNNAMED, Person
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.people import Peer
 
@@ -31,11 +32,13 @@ from punie.ports.people import Peer
 class ConnectedAgent(SessionRequests, Agent):
     """The agent of one connection; lives as long as it. `leave` is called as soon as the connection is lost.
 
-    Every request on a session that is open on another connection is refused.
+    Every request on a session that is open on another connection is refused; one on the session of another person is
+    answered as if there were no such session.
     """
 
     reception: Reception
     log: logging.Logger
+    person: Person = UNNAMED
     _gone: bool = field(default=False, init=False)
 
     def leave(self) -> None:
@@ -50,14 +53,14 @@ class ConnectedAgent(SessionRequests, Agent):
             self.reception.vacate(room)
 
     async def open_session(self, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        entered = _Entered(self, spec, connect)
+        entered = _Entered(self, evolve(spec, person=self.person), connect)
         await entered.reserve()
-        return await entered.opened(self.reception.agent.open_session(spec, entered))
+        return await entered.opened(self.reception.agent.open_session(entered.spec, entered))
 
     async def load_session(
         self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer], tell: Tell | None = None
     ) -> OpenedSession:
-        entered = _Entered(self, spec, connect)
+        entered = _Entered(self, evolve(spec, person=self.person), connect)
         return await entered.opened(self._load(session_id, entered, tell))
 
     async def _load(self, session_id: str, entered: _Entered, tell: Tell | None) -> OpenedSession:
@@ -76,9 +79,10 @@ class ConnectedAgent(SessionRequests, Agent):
         return await self.reception.agent.load_session(session_id, entered.spec, entered, tell)
 
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
-        entered = _Entered(self, spec, connect)
+        entered = _Entered(self, evolve(spec, person=self.person), connect)
+        self.reception.known(self, session_id)
         await entered.reserve()
-        return await entered.opened(self.reception.agent.fork_session(session_id, spec, entered))
+        return await entered.opened(self.reception.agent.fork_session(session_id, entered.spec, entered))
 
     async def _come_back(
         self, room: Room, opened: OpenedSession, live: LiveSession, peer: Peer, tell: Tell | None
@@ -119,12 +123,12 @@ class ConnectedAgent(SessionRequests, Agent):
             await live.recorder.emit(news)
 
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        return await self.reception.agent.sessions(cwd, cursor)
+        return await self.reception.agent.sessions(cwd, cursor, self.person.owner)
 
     async def delete_session(self, session_id: str) -> None:
         if self.reception.not_elsewhere(self, session_id) is not None:
             await self.reception.close(session_id)
-        await self.reception.agent.delete_session(session_id)
+        await self.reception.agent.delete_session(session_id, self.person.owner)
 
     async def close_session(self, session_id: str) -> None:
         self.reception.not_elsewhere(self, session_id)

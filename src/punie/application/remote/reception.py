@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
+from typing import Protocol
 
 import anyio
 from attrs import define, field
@@ -13,6 +14,7 @@ from punie.application.own_task_group import OwnTaskGroup
 from punie.application.remote.room import Asked, Room
 from punie.application.remote.seat import AWAY_LIMIT_S, ClientSeat
 from punie.domain.errors import SessionHeldError, TooManySessionsError, UnknownSessionError
+from punie.domain.values.person import Person
 
 GRACE_S = 600.0
 """How long a session waits for its client to come back."""
@@ -21,6 +23,12 @@ SESSIONS_LIMIT = 100
 """How many sessions may be open in one server."""
 
 ELSEWHERE = "another connection of this server"
+
+
+class Holder(Protocol):
+    """A connection, as far as it matters whose session is whose; compared by identity."""
+
+    person: Person
 
 
 @define(eq=False)
@@ -51,7 +59,7 @@ class Reception(OwnTaskGroup):
         self.forget(room)
         return None
 
-    def of(self, holder: object, session_id: str) -> Room:
+    def of(self, holder: Holder, session_id: str) -> Room:
         """The session, for a request of the connection that has it.
 
         Raises `SessionHeldError` where another connection has the session, and `UnknownSessionError` where none has: a
@@ -62,9 +70,16 @@ class Reception(OwnTaskGroup):
             raise UnknownSessionError(session_id)
         return room
 
-    def not_elsewhere(self, holder: object, session_id: str) -> Room | None:
-        """The session, None where it is not open. Raises `SessionHeldError` where another connection has it."""
+    def known(self, holder: Holder, session_id: str) -> Room | None:
+        """The session, None where it is not open. Raises `UnknownSessionError` where it is another person's."""
         room = self.room(session_id)
+        if room is not None and room.asked.spec.person.owner != holder.person.owner:
+            raise UnknownSessionError(session_id)
+        return room
+
+    def not_elsewhere(self, holder: Holder, session_id: str) -> Room | None:
+        """As `known`. Raises `SessionHeldError` where another connection has the session."""
+        room = self.known(holder, session_id)
         if room is not None and room.owner not in {None, holder}:
             raise SessionHeldError(session_id, ELSEWHERE)
         return room

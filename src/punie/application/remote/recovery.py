@@ -13,6 +13,7 @@ from punie.application.remote.seat import ClientSeat, SeatedBroker, SeatedElicit
 from punie.domain.errors import LeaseLostError, PunieError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.session import SessionSpec
+from punie.domain.values.person import Person
 from punie.ports.engine import EventSink
 from punie.ports.people import Peer
 from punie.ports.turns import TurnBook, TurnOrder
@@ -73,7 +74,9 @@ class TurnRecovery:
 
     async def _take_up(self, order: TurnOrder) -> None:
         reception, session_id = self.reception, order.session_id
-        spec, seat = SessionSpec(order.cwd, order.additional_directories), ClientSeat(reception.away_limit_s)
+        person = Person(order.person, order.groups)
+        spec = SessionSpec(order.cwd, order.additional_directories, person=person)
+        seat = ClientSeat(reception.away_limit_s)
         room = reception.enter(self, session_id, Asked(spec, order.capabilities))
         room.seat = seat
         elicitor = SeatedElicitor(seat) if order.capabilities.elicitation_form else None

@@ -42,7 +42,7 @@ class StoredSessions:
         """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
         if self.keeps is not None and not await self.keeps(spec.cwd):
             return None
-        begun = SessionBegun(spec.cwd, spec.additional_directories)
+        begun = SessionBegun(spec.cwd, spec.additional_directories, owner=spec.person.owner or None)
         try:
             lease = await self.store.begin(session_id, (LogEntry(1, self.clock.epoch_s(), begun),))
         except (SessionStoreError, LeaseLostError) as error:
@@ -50,14 +50,13 @@ class StoredSessions:
             return None
         return KeptSession(self.store, lease, next_sequence=2)
 
-    async def take_up(self, session_id: str, tell: Tell | None = None) -> KeptSession:
-        """Take a stored session's lease, and close in its log what a dead process left open.
+    async def take_up(self, session_id: str, tell: Tell | None = None, *, owner: str = "") -> KeptSession:
+        """Take the lease of a stored session of that owner, and close in its log what a dead process left open.
 
         `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
         `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
         """
-        if await self.store.summary(session_id) is None:
-            raise UnknownSessionError(session_id)
+        await self._must_be(session_id, owner)
         lease = await self.store.acquire(session_id)
         try:
             end, broken = await self._closed(lease, tell)
@@ -76,31 +75,38 @@ class StoredSessions:
         stored = StoredMemory(self.store, session_id, self.log)
         return await (stored.of(engine) if broken is None else stored.within(engine, broken))
 
-    async def fork(self, session_id: str, new_id: str) -> None:
-        """Copy a session as it is now, also while it is in use. Raises as `take_up`."""
-        if await self.store.summary(session_id) is None:
-            raise UnknownSessionError(session_id)
+    async def fork(self, session_id: str, new_id: str, *, owner: str = "") -> None:
+        """Copy a session of that owner as it is now, also while it is in use. Raises as `take_up`."""
+        await self._must_be(session_id, owner)
         lease = await self.store.acquire(new_id)
         try:
             await self.store.fork(session_id, lease)
         finally:
             await KeptSession(self.store, lease).let_go()
 
-    async def page(self, cwd: str | None, cursor: str | None) -> SessionPage:
-        """A page of the sessions of that directory, or of all, that had a turn; `cursor` is that of the page before.
+    async def page(self, cwd: str | None, cursor: str | None, *, owner: str = "") -> SessionPage:
+        """A page of the owner's sessions, of that directory or of all, that had a turn.
 
-        Clients open sessions that no one writes in. The page is empty only at the end of the list.
+        `cursor` is that of the page before. Clients open sessions that no one writes in. The page is empty only at the
+        end of the list.
         """
         while True:
-            page = await self.store.sessions(cwd, cursor)
+            page = await self.store.sessions(cwd, cursor, owner=owner)
             page = evolve(page, sessions=tuple(each for each in page.sessions if each.turns))
             if page.sessions or page.next_cursor is None:
                 return page
             cursor = page.next_cursor
 
-    async def delete(self, session_id: str) -> None:
-        """Delete a session. Raises `UnknownSessionError`."""
+    async def delete(self, session_id: str, *, owner: str = "") -> None:
+        """Delete a session of that owner. Raises `UnknownSessionError`."""
+        await self._must_be(session_id, owner)
         if not await self.store.delete(session_id):
+            raise UnknownSessionError(session_id)
+
+    async def _must_be(self, session_id: str, owner: str) -> None:
+        """Raise `UnknownSessionError` for another owner's session too: not even its id is confirmed."""
+        summary = await self.store.summary(session_id)
+        if summary is None or summary.owner != owner:
             raise UnknownSessionError(session_id)
 
     async def _claimed(self, turn: BrokenTurn) -> BrokenTurn | None:

@@ -54,7 +54,9 @@ class Conversation:
         if self.book is None or self.kept is None:
             return None
         alone = not (spec.servers or capabilities.any_tool or capabilities.discover_tools)
-        order = TurnOrder("", session_id, spec.cwd, spec.additional_directories, capabilities, alone)
+        whose, groups = spec.person.owner, tuple(sorted(spec.person.groups))
+        directories = spec.additional_directories
+        order = TurnOrder("", session_id, spec.cwd, directories, capabilities, alone, whose, groups=groups)
         return DurableTurns(self.book, order, self.kept.broken)
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:

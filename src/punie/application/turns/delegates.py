@@ -231,7 +231,8 @@ class Delegates:
         """A log of its own where the session has one."""
         kept, context = self.session.recorder.record, self.session.desk.context
         if isinstance(kept, KeptRecord):
-            begun = LogEntry(1, self.session.clock.epoch_s(), SessionBegun(context.cwd, context.roots[1:]))
+            first = SessionBegun(context.cwd, context.roots[1:], owner=context.person.owner or None)
+            begun = LogEntry(1, self.session.clock.epoch_s(), first)
             with suppress(SessionStoreError, LeaseLostError):
                 lease = await kept.kept.store.begin(agent_id, (begun,))
                 return KeptRecord(KeptSession(kept.kept.store, lease, 2), self.session.clock, self.session.log)

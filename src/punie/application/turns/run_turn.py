@@ -372,12 +372,13 @@ class PromptTurn(RunningTurn):
         started_at, started_s = self._started
         elapsed_ms = (self.session.clock.monotonic_s() - started_s) * 1000
         stop_reason = "failed" if reason is None else reason.value
-        session, broke = self.session, self._desk.requests.broke
+        session, broke, context = self.session, self._desk.requests.broke, self.session.desk.context
         books = session.id
         if session.lent is not None:  # its time is within that of the turn it works for
             books, elapsed_ms = session.lent.session_id, 0.0
             if session.lent.budget is not None:
                 session.lent.budget.ended(self.id)
-        session.desk.ledger.record_turn(
-            TurnRecord(books, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke)
-        )
+        session.desk.ledger.record_turn(TurnRecord(
+            books, self.id, session.model, stop_reason, started_at, elapsed_ms, usage, broke,
+            context.person.name, context.cwd,
+        ))  # fmt: skip

@@ -17,6 +17,7 @@ from punie.application.turns.model_shelf import ContextGauge
 from punie.domain.permission.flow import OptionKind, PermissionOption
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.turn import Usage
+from punie.domain.values.person import UNNAMED, Person
 from punie.ports.machine import Clock
 from punie.ports.permission import PermissionBroker
 from punie.ports.sessions import UsageLedger
@@ -36,7 +37,8 @@ class SessionBudget:
     """The limits of one session with what a person added to them; lives as long as the session.
 
     `broker` reaches a person, who is asked before a turn is stopped; None where there is none. `granted` are the
-    amounts that a person allowed beyond the limits, by their names. `turn` is the budget of the last turn.
+    amounts that a person allowed beyond the limits, by their names. `turn` is the budget of the last turn. The limits
+    of a day add up all sessions of `person`, on whichever machine that shares the ledger.
     """
 
     budget: Budget
@@ -45,6 +47,7 @@ class SessionBudget:
     clock: Clock
     recorder: SessionRecorder
     broker: PermissionBroker | None = None
+    person: Person = UNNAMED
     granted: dict[str, float] = field(factory=dict[str, float], init=False)
     told: set[object] = field(factory=set[object], init=False)
     turn: TurnBudget | None = field(default=None, init=False)
@@ -53,9 +56,10 @@ class SessionBudget:
         """The sums of the turns that have ended, without those of these ids."""
         spans, found = {limit.span for limit in self.budget.limits}, dict[Span, Spent]()
         since = {Span.SESSION: 0.0, Span.DAY: day_began(self.clock.epoch_s())}
+        whose = {Span.SESSION: None, Span.DAY: self.person.books}
         for span in spans - {Span.TURN}:
             own = self.session_id if span is Span.SESSION else None
-            turns = await self.ledger.turns(since=since[span], session_id=own)
+            turns = await self.ledger.turns(since=since[span], session_id=own, persons=whose[span])
             found[span] = self.budget.spent_in(turn for turn in turns if turn.turn_id not in but)
         return found
 

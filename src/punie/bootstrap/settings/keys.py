@@ -22,8 +22,10 @@ from punie.bootstrap.settings.values import (
     ServerChoice,
     StoredOption,
     one_of,
+    parse_algorithms,
     parse_amount,
     parse_effort,
+    parse_issuer,
     parse_models,
     parse_names,
     parse_patterns,
@@ -310,8 +312,8 @@ KEEP_SESSIONS = Key(
 )
 SESSION_STORE = Key(
     "sessions.store", Kind("`sqlite` or the URL of a PostgreSQL database", parse_store), None,
-    "where sessions are kept: in the state file of this machine, or in a database that machines share, "
-    "`postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
+    "where sessions, figures, decisions and grants are kept: in the state file of this machine, or in a database that "
+    "machines share, `postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
 DURABLE = Key(
@@ -322,6 +324,32 @@ TURN_WAIT_S = Key(
     "turns.wait_s", NUMBER, 86_400.0, "seconds that a turn which goes on waits for its client, with its questions",
     NEVER, page="serve.md#turns-that-survive-their-server",
 )
+AUDIT_DAYS = Key(
+    "audit.keep_days", WHOLE, 400,
+    "days after which rows of the audit trail are deleted; their hashes stay, so that the trail can be checked",
+    NEVER, page="permissions.md#the-audit-trail",
+)
+OIDC_ISSUER = Key(
+    "serve.oidc.issuer", Kind("an https address, or an http address on this machine", parse_issuer), None,
+    "the OpenID Connect issuer whose tokens `punie serve` takes beside its own, exactly as in their `iss`",
+    NEVER, page="serve.md#who-is-it",
+)
+OIDC_AUDIENCE = Key(
+    "serve.oidc.audience", TEXT, None, "the audience that these tokens must be for", NEVER, page="serve.md#who-is-it",
+)
+OIDC_PERSON = Key(
+    "serve.oidc.person_claim", TEXT, "sub",
+    "the claim that names the person; `email` counts where the issuer has verified it",
+    NEVER, page="serve.md#who-is-it",
+)
+OIDC_GROUPS = Key(
+    "serve.oidc.groups_claim", TEXT, "groups", "the claim that lists the person's groups", NEVER,
+    page="serve.md#who-is-it",
+)
+OIDC_ALGORITHMS = Key(
+    "serve.oidc.algorithms", Kind("a list of asymmetric algorithms", parse_algorithms), ("RS256", "ES256"),
+    "the signatures that are taken", NEVER, page="serve.md#who-is-it",
+)
 RECEIPTS = Key(
     "receipts.commits", YES, False, "whether a session's commits carry receipts: a git note, and trailers too",
     NEVER, page="changes.md#receipts",
@@ -331,7 +359,7 @@ UNKNOWN_PRICE = Key(
     "US dollars that a million tokens count as in the budgets of cost, where a model's price is not known",
     NEVER, page="budgets.md",
 )
-_WHERE = {Span.TURN: "a turn", Span.SESSION: "a session", Span.DAY: "a day, by all sessions on this machine"}
+_WHERE = {Span.TURN: "a turn", Span.SESSION: "a session", Span.DAY: "a day, by all sessions of one person"}
 _WHAT = {
     Measure.REQUESTS: (WHOLE, "requests to the model"), Measure.TOKENS: (WHOLE, "tokens, sent and received"),
     Measure.COST: (NUMBER, "US dollars"), Measure.TIME: (NUMBER, "seconds of turns"),

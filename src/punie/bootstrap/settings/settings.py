@@ -32,6 +32,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits
+from punie.domain.values.person import Person
 
 if TYPE_CHECKING:
     from punie.application.offer.profiles import Profile
@@ -63,6 +64,11 @@ class Settings:
     def having(self, key: Key[T], value: T) -> Settings:
         """The same settings with another value for one of them."""
         return evolve(self, values=MappingProxyType({**self.values, key.name: value}))
+
+    def meant_for(self, person: Person) -> Settings:
+        """The settings of a session of that person: without the rules that are for somebody else."""
+        mine = tuple(rule for rule in self.policy.rules if rule.who is None or person.is_meant(rule.who))
+        return evolve(self, policy=evolve(self.policy, rules=mine))
 
     @property
     def context_tokens(self) -> int | None:

@@ -13,8 +13,7 @@ import anyio
 from attrs import define
 
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
-from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.state_file import StateFile
+from punie.adapters.storage.audit import SqlAuditTrail
 from punie.application.sessions.changed_files import (
     accept,
     changed_files,
@@ -26,7 +25,8 @@ from punie.application.sessions.changed_files import (
 from punie.application.sessions.log_reading import ids_of, logged_turns
 from punie.application.tools.files.rejecting import REJECT, take_rejected
 from punie.application.turns.review import REJECTED, by_person
-from punie.bootstrap.settings.files import database_file, state_dir
+from punie.bootstrap.optional_parts import books_of, user_settings
+from punie.bootstrap.settings.files import state_dir
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
 from punie.commands.sessions.run import LAST, both_names, command_store, found_session, last_session, sessions_of
 from punie.domain.session.log import SessionSummary
@@ -88,10 +88,10 @@ class ChangesMode:
         return exit_code
 
 
-def audit_trail() -> SqliteAuditTrail:
-    """The audit trail of this user; opened at its first use."""
+def audit_trail() -> SqlAuditTrail:
+    """The audit trail of this user; opened at its first use. Raises `SettingsError`."""
     environ = command_environ()
-    return SqliteAuditTrail(StateFile(database_file(environ), start_logging(environ, None)))
+    return books_of(environ, user_settings(environ, {}), start_logging(environ, None)).audit
 
 
 def _top(cwd: str) -> str:

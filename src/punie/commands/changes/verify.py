@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import anyio
 
 from punie.adapters.git.repository import DulwichRepository
-from punie.adapters.storage.state_file import StateFile
 from punie.application.sessions.changed_files import shown_name
 from punie.application.tools.files.proving import Proof, prove
-from punie.bootstrap.settings.files import database_file
-from punie.commands.permissions.kept import sealed_trail
-from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
+from punie.commands.permissions.kept import kept_books
+from punie.commands.running import Exit, command_environ, directory_of, told, wrong
 from punie.domain.errors import ToldToModel
 from punie.domain.values.display import display_exact
 
@@ -25,13 +23,13 @@ def run_verify(names: Sequence[str], cwd: str, *, as_json: bool) -> int:
         return wrong("`punie changes verify` takes one commit.")
     directory_of(cwd)
     environ = command_environ()
-    state = StateFile(database_file(environ), start_logging(environ, None))
+    audit = kept_books(environ).audit
 
     async def run() -> Proof:
         made = await DulwichRepository(cwd, (cwd,)).commit_files(*(names or ("HEAD",)))
-        audit = sealed_trail(state)
         report = await audit.verify()
-        return prove(made, await audit.latest(MOST_ROWS), report.fault)
+        fault = next((one.fault for one in (report, *report.others) if one.fault), None)
+        return prove(made, await audit.latest(MOST_ROWS), fault)
 
     try:
         proof = anyio.run(run)

@@ -16,7 +16,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from punie.bootstrap.server_files import PROJECT_FILES, user_servers_file
+from punie.adapters.local.server_files import PROJECT_FILES
+from punie.bootstrap.server_files import user_servers_file
 from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file, user_settings_file
 from punie.bootstrap.settings.keys import (
     ADDS,

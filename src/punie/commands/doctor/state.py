@@ -16,12 +16,11 @@ from pathlib import Path
 
 from punie.adapters.keys.credentials import MAKERS, Credentials, CredentialsError
 from punie.adapters.storage.database import inspect_database
-from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.policy.written_rules import RuleSource, parse_rules
 from punie.application.turns.budget import Budget
 from punie.application.turns.steering import WhileBusy
 from punie.bootstrap.hook_files import UNTRUSTED, configured_hooks
-from punie.bootstrap.optional_parts import session_store
+from punie.bootstrap.optional_parts import books_of, session_store
 from punie.bootstrap.settings.files import (
     SettingsFile,
     database_file,
@@ -158,7 +157,9 @@ async def shared_sessions(case: Case) -> Sequence[Check]:
 async def budgets(case: Case) -> Sequence[Check]:
     """The budgets of the settings; it fails where that of the day is used up."""
     budget = Budget() if case.traced is None else case.traced.settings.budget
-    known = await budgets_of(budget, SqliteUsageLedger(database_file(case.environ), case.log))
+    if case.traced is None or not budget.limits:
+        return []
+    known = await budgets_of(budget, books_of(case.environ, case.traced.settings, case.log).usage)
     gone = [str(one) for one in known if one.left == 0]
     if gone:
         return [Check("budgets", "; ".join(gone), "Raise the setting, or go on tomorrow; see docs/budgets.md.")]

@@ -13,11 +13,12 @@ import anyio
 from attrs import evolve
 
 from punie.adapters.console.output import table
-from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.audit import SqlAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.application.policy.backtest import Backtest, Change, PolicyFor, backtest, past_decisions
 from punie.application.policy.suggesting import Suggestion, suggested
 from punie.application.policy.written_rules import RuleSource, parse_rules
+from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import database_file, read_settings_file
 from punie.bootstrap.settings.keys import MODE, RULES
 from punie.bootstrap.settings.layers import parsed_values
@@ -53,7 +54,8 @@ def run_backtest(
     if named is not None:
         proposed = _with_file(named, environ, proposed or today)
     try:
-        found = backtest(past_decisions(anyio.run(_rows, state), begin), today, proposed)
+        trail = books_of(environ, user_settings(environ, {}), state.log).audit
+        found = backtest(past_decisions(anyio.run(_rows, trail), begin), today, proposed)
     finally:
         state.close()
     rules_found = suggested(found.past, proposed or today) if suggest else ()
@@ -61,8 +63,7 @@ def run_backtest(
     return told(_report(found, rules_found), _text(found, rules_found), as_json=as_json, exit_code=code)
 
 
-async def _rows(state: StateFile) -> Sequence[AuditRow]:
-    trail = SqliteAuditTrail(state)
+async def _rows(trail: SqlAuditTrail) -> Sequence[AuditRow]:
     try:
         return await trail.latest(MOST_ROWS)
     finally:

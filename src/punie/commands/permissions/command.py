@@ -21,6 +21,7 @@ def add(commands: Commands) -> None:
     audit.add_argument("--verify", action="store_true", help="look through all of it for changes made afterwards")
     audit.add_argument("--head", metavar="HEAD", help="with --verify: a last hash noted before must still be in it")
     audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many decisions (default: 50)")
+    audit.add_argument("--export", metavar="FILE", help="write all rows into a new file, a line of JSON each")
     answering = "read one JSON request a line, answer one decision a line"
     check = new_action(actions, "check", answering, "permissions.run:run_check", cwd=True)
     add_json(check, "answer JSON, for programs")

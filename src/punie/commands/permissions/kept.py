@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -11,15 +12,17 @@ from pathlib import Path
 from typing import cast
 
 import anyio
-from attrs import define
+from attrs import asdict, define
 
 from punie.adapters.console.output import table
 from punie.adapters.keys.os_keyring import READ_LIMIT_S, OsKeyring
-from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.audit_key import KEY, SealKey
-from punie.adapters.storage.decisions import SqliteGrantStore, SqliteTrustStore
+from punie.adapters.storage.audit_key import KEY
+from punie.adapters.storage.books import Books
+from punie.adapters.storage.database import OWNER_ONLY_FILE, UnusableDatabaseError
+from punie.adapters.storage.decisions import SqliteTrustStore
 from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.hook_files import found_hooks
+from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file
 from punie.bootstrap.settings.layers import LeftOut
 from punie.bootstrap.settings.sources import project_gains
@@ -41,28 +44,29 @@ from punie.domain.values.json_value import camel
 from punie.ports.permission import TrustStore
 
 MOST_ROWS = 1_000_000
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @define
 class GrantsMode:
     """One run of `list`, `revoke` or `audit`; each method returns the exit code."""
 
-    state: StateFile
+    books: Books
     as_json: bool
 
     async def list(self) -> int:
         """Print the grants that hold."""
         grants = await self._active()
-        if self.state.hindered:
+        if self.books.state.hindered:
             return Exit.FAILED
         return told([_grant(grant) for grant in grants], grants_text(grants), as_json=self.as_json)
 
     async def revoke(self, prefix: str) -> int:
         """Forget the grant with that id, or the only one whose id begins so, and the grants that have expired."""
-        store = SqliteGrantStore(self.state)
+        store = self.books.grants
         ids = [grant.id for grant in await self._active()]
         found = [name for name in ids if name == prefix] or [name for name in ids if prefix and name.startswith(prefix)]
-        if self.state.hindered:
+        if self.books.state.hindered:
             return Exit.FAILED
         if len(found) != 1:
             shown = one_line(prefix, 40)
@@ -76,29 +80,48 @@ class GrantsMode:
 
     async def verify(self, head: str | None) -> int:
         """Look through all decisions, and for the head that was noted before; the key of their seal may be moved."""
-        report = await sealed_trail(self.state).verify(head)
-        if self.state.hindered:
+        report = await self.books.audit.verify(head)
+        if self.books.state.hindered:
             return Exit.FAILED
-        fault = report.fault
-        value = {"ok": fault is None, "rows": report.rows, "head": report.head, "fault": fault, "key": report.key}
-        code = Exit.DONE if fault is None else Exit.FAILED
-        return told(value, report_text(report), as_json=self.as_json, exit_code=code)
+        reports = (report, *report.others)
+        ok = not any(one.fault for one in reports)
+        value = {**_report(report), "ok": ok, "others": [_report(one) for one in report.others]}
+        text = "".join(report_text(one, of_several=len(reports) > 1) for one in reports)
+        return told(value, text, as_json=self.as_json, exit_code=Exit.DONE if ok else Exit.FAILED)
+
+    async def export(self, path: str) -> int:
+        """Write all rows that are kept into a new file, a line of JSON each, in the order of their writing."""
+        count, after = 0, 0
+        try:
+            with os.fdopen(os.open(path, NEW_FILE, OWNER_ONLY_FILE), "w", encoding="ascii") as file:
+                while True:
+                    rows, after = await self.books.audit.page(after)
+                    if not rows:
+                        break
+                    file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
+                    count += len(rows)
+        except (OSError, UnusableDatabaseError) as error:
+            why = (error.strerror or "it is refused") if isinstance(error, OSError) else str(error)
+            said = f"{display_exact(path)}: {why}. {count} rows were written; name a new file to try again."
+            return wrong(said, Exit.FAILED)
+        said = f"{count} rows, deletions and notes of other trails included, are in {display_exact(path)}.\n"
+        return told({"rows": count, "file": path}, said, as_json=self.as_json)
 
     async def audit(self, limit: int) -> int:
         """Print the last decisions."""
-        rows = await SqliteAuditTrail(self.state).latest(min(max(0, limit), MOST_ROWS))
-        if self.state.hindered:
+        rows = await self.books.audit.latest(min(max(0, limit), MOST_ROWS))
+        if self.books.state.hindered:
             return Exit.FAILED
         return told([_named(row) for row in rows], audit_text(rows), as_json=self.as_json)
 
     async def _active(self) -> tuple[StoredGrant, ...]:
-        return tuple(await SqliteGrantStore(self.state).active(_now()))
+        return tuple(await self.books.grants.active(_now()))
 
 
-def sealed_trail(state: StateFile) -> SqliteAuditTrail:
-    """The audit trail with the key of its seal; the keyring of the system has less time where no person is here."""
+def kept_books(environ: Mapping[str, str]) -> Books:
+    """The books of the settings, with the keyring; that of the system has less time where no person is here."""
     vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
-    return SqliteAuditTrail(state, SealKey(state.path, vault))
+    return books_of(environ, user_settings(environ, {}), start_logging(environ, None), vault)
 
 
 def _now() -> float:
@@ -106,19 +129,27 @@ def _now() -> float:
 
 
 def run_grants(
-    action: str, *, as_json: bool, grant_id: str = "", verify: bool = False, head: str | None = None, limit: int = 0
+    action: str,
+    *,
+    as_json: bool,
+    grant_id: str = "",
+    verify: bool = False,
+    head: str | None = None,
+    limit: int = 0,
+    export: str | None = None,
 ) -> int:
     """Run `list`, `revoke` or `audit`; returns the exit code."""
     if head is not None and not (verify and KEY.fullmatch(head)):
         return wrong("--head goes with --verify and takes a whole hash, the 64 digits that --verify printed.")
-    environ = command_environ()
-    mode = GrantsMode(StateFile(database_file(environ), start_logging(environ, None)), as_json)
+    mode = GrantsMode(kept_books(command_environ()), as_json)
 
     async def run() -> int:
         if action == "list":
             return await mode.list()
         if action == "revoke":
             return await mode.revoke(grant_id)
+        if export is not None:
+            return await mode.export(export)
         return await (mode.verify(head) if verify else mode.audit(limit))
 
     return anyio.run(run)
@@ -130,6 +161,7 @@ def _grant(grant: StoredGrant) -> dict[str, object]:
         "tool": grant.tool,
         "scope": grant.scope,
         "directory": grant.directory,
+        "person": grant.person,
         "createdAt": moment(grant.created_at),
         "expiresAt": moment(grant.expires_at),
     }
@@ -156,8 +188,17 @@ def audit_text(rows: Sequence[AuditRow]) -> str:
     return table(columns, [[one_line(str(row.get(name, "")), 60) for name in columns] for row in named])
 
 
-def report_text(report: ChainReport) -> str:
-    """The result of checking the whole trail, in a sentence."""
+def _report(report: ChainReport) -> dict[str, object]:
+    return {
+        "writer": report.writer, "ok": report.fault is None, "rows": report.rows, "head": report.head,
+        "fault": report.fault, "key": report.key,
+    }  # fmt: skip
+
+
+def report_text(report: ChainReport, *, of_several: bool = False) -> str:
+    """The result of checking a whole trail, in a sentence; its writer is named where it is one of several."""
+    if of_several:
+        return f"{display_safe(report.writer) or 'here'}: {_in_short(report)}\n"
     if report.fault is not None:
         return (
             f"The audit trail cannot be trusted: {display_safe(report.fault)}. {report.rows} rows fit into the chain.\n"
@@ -173,6 +214,13 @@ def report_text(report: ChainReport) -> str:
     )
 
 
+def _in_short(report: ChainReport) -> str:
+    if report.fault is not None:
+        return f"CANNOT BE TRUSTED: {display_safe(report.fault)}; {report.rows} rows fit into the chain"
+    key = f"sealed; the key is in {display_safe(report.key)}" if report.key else "its seal is checked where its key is"
+    return f"{report.rows} rows, none changed, none missing, {key}; head {report.head or 'none'}"
+
+
 def moment(seconds: float) -> str:
     """The moment in UTC, as 2026-11-22T01:02:03Z; a number outside the calendar as it is."""
     try:
@@ -184,6 +232,8 @@ def moment(seconds: float) -> str:
 def _named(row: AuditRow) -> Mapping[str, object]:
     """The row with the names for programs; a text that is not a JSON object is kept as `text`."""
     link: dict[str, object] = {"number": row.number, "previous": row.previous, "hash": row.hash}
+    if row.writer:
+        link["writer"] = row.writer
     try:
         record: object = json.loads(row.text)
     except ValueError:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from punie.adapters.local.machine import local_person
 from punie.application.offer.misnamed import misnamed
 from punie.application.tools.terminals.run_command import RunCommand
 from punie.bootstrap.settings.settings import Settings
@@ -96,7 +97,7 @@ def _judge(given: Mapping[str, Any]) -> PermissionJudge:
     trusted, parser = stored_trust(environ, log), TreeSitterBashParser()
 
     def settings(directory: str) -> Settings:
-        return load_settings(environ, flags, directory, trusted, lambda: parser)
+        return load_settings(environ, flags, directory, trusted, lambda: parser).meant_for(local_person())
 
     settings(os.devnull)  # a fault in the user's own settings is reported before anything is read
     return PermissionJudge(environ, settings, parser)

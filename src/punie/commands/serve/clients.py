@@ -44,7 +44,8 @@ class ServedClients:
 
     async def serve(self, wire: WebSocketWire) -> None:
         """Serve one client from its first message to its last; its sessions stay open after it."""
-        connection, agent = Connection(wire, log=self.log.getChild("wire")), ConnectedAgent(self.reception, self.log)
+        connection = Connection(wire, log=self.log.getChild("wire"))
+        agent = ConnectedAgent(self.reception, self.log, wire.person)
         wire.lost = agent.leave
         try:
             await self._serve(wire, connection, agent)

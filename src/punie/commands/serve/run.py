@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,10 @@ import anyio
 from anyio.abc import SocketAttribute
 from attrs import field, frozen
 
+from punie.bootstrap.optional_parts import user_settings
 from punie.bootstrap.settings.files import state_dir
+from punie.bootstrap.settings.keys import OIDC_ALGORITHMS, OIDC_AUDIENCE, OIDC_GROUPS, OIDC_ISSUER, OIDC_PERSON
+from punie.bootstrap.settings.settings import Settings
 from punie.commands.acp.run import max_line_bytes
 from punie.commands.running import CommandError, Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.domain.values.display import display_exact
@@ -26,6 +30,8 @@ from punie.mechanics.installation import install_line
 if TYPE_CHECKING:
     from anyio.abc import SocketStream
     from anyio.streams.stapled import MultiListener
+
+    from punie.adapters.websocket.server import Admit
 
 
 EXTRA = "punie serve needs a library that is not installed: {}"
@@ -101,7 +107,8 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
         async with await _listening(options) as listening:
             port = listening.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
             token, path = _token(options, environ, port, files, log)
-            door, limits = Door(token, PATH, origins, local_only), Limits(max_line_bytes(environ))
+            admit = await admitting(user_settings(environ, options.flags), log)
+            door, limits = Door(token, PATH, origins, local_only, admit), Limits(max_line_bytes(environ))
             server = WebSocketServer(door, limits, log.getChild("serve"))
             async with (
                 served_clients(
@@ -120,6 +127,25 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 await server.serve(listening, clients.serve)
                 watching.cancel_scope.cancel()
     return ended_by
+
+
+async def admitting(settings: Settings, log: logging.Logger) -> Admit | None:
+    """Checks tokens of the issuer of the settings; None where there is none. Raises `ServeError`."""
+    issuer, audience = settings[OIDC_ISSUER], settings[OIDC_AUDIENCE]
+    if issuer is None and audience is None:
+        return None
+    if issuer is None or audience is None:
+        raise ServeError("serve.oidc needs both, issuer and audience: the settings name one of them only.")
+    try:
+        from punie.adapters.oidc.tokens import FETCH_S, Issuer, OidcTokens
+    except ImportError as error:
+        raise ServeError(EXTRA.format(install_line("serve"))) from error
+    from punie.adapters.registry import fetch_text
+
+    known = Issuer(issuer, audience, settings[OIDC_PERSON], settings[OIDC_GROUPS], settings[OIDC_ALGORITHMS])
+    tokens = OidcTokens(known, partial(fetch_text, time_s=FETCH_S), log)
+    await tokens.load()
+    return tokens.admit
 
 
 def _check_exposure(options: ServeOptions, *, local_only: bool) -> None:

@@ -11,8 +11,9 @@ from typing import TypeVar, cast
 import anyio
 from attrs import define, frozen
 
+from punie.adapters.local.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
-from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
+from punie.bootstrap.server_files import user_servers_file
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import REGISTRY, variable_of
 from punie.bootstrap.settings.sources import load_settings
@@ -27,9 +28,9 @@ from punie.commands.running import (
     wrong,
 )
 from punie.commands.servers.change import ServersFile
+from punie.commands.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
+from punie.commands.servers.inputs import DescriptionError, Wanted
 from punie.commands.servers.typed import add_typed
-from punie.domain.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
-from punie.domain.servers.inputs import DescriptionError, Wanted
 from punie.domain.values.display import display_exact, display_safe, one_line
 from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
 

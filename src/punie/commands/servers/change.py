@@ -13,7 +13,8 @@ from typing import cast
 
 from attrs import frozen
 
-from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, configured_servers, user_servers_file
+from punie.adapters.local.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError
+from punie.bootstrap.server_files import configured_servers, user_servers_file
 from punie.commands.running import command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import replace_file
 from punie.domain.errors import UnknownServerError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 
-from punie.bootstrap.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError, user_servers_file
+from punie.adapters.local.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError
+from punie.bootstrap.server_files import user_servers_file
 from punie.commands.running import CommandError, told
 from punie.commands.servers.change import ServersFile
 from punie.domain.servers.entries import EntrySource, server_of

@@ -49,7 +49,7 @@ async def _undo(
         return Exit.FAILED
     log = start_logging(command_environ(), None)
     # Refuses, with the holder, where another process has the session open.
-    kept = await StoredSessions(store, LocalClock(), log).take_up(session.id)
+    kept = await StoredSessions(store, LocalClock(), log).take_up(session.id, owner=session.owner)
     try:
         record = KeptRecord(kept, LocalClock(), log)
         return await _taken_back(store, session, record, turn, part, paths, yes=yes, as_json=as_json)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from punie.adapters.local.machine import local_person
 from punie.application.turns.budget import Allowance, Budget, Span, Spent, day_began
 from punie.ports.sessions import UsageLedger
 
 
 async def budgets_of(budget: Budget, ledger: UsageLedger, session_id: str | None = None) -> tuple[Allowance, ...]:
-    """The limits of the settings, with what was used of those of a day, and of a session that is named."""
+    """The limits of the settings, with what this account used of those of a day, and of a session that is named."""
     if not budget.limits:
         return ()
-    today = budget.spent_in(await ledger.turns(since=day_began(time.time())))
+    today = budget.spent_in(await ledger.turns(since=day_began(time.time()), persons=local_person().books))
     here = None if session_id is None else budget.spent_in(await ledger.turns(session_id=session_id))
     used: dict[Span, Spent | None] = {Span.TURN: None, Span.SESSION: here, Span.DAY: today}
     spent = ((limit, used[limit.span]) for limit in budget.limits)

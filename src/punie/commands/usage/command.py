@@ -11,7 +11,10 @@ def add(commands: Commands) -> None:
     usage.add_argument("--since", metavar="WHEN", help="7d, 12h or a date such as 2026-11-01 (default: all there is)")
     usage.add_argument("--session", metavar="ID", help="only that session")
     usage.add_argument(
-        "--by", choices=("tool", "session", "model", "day"), default="tool", help="which table (default: tool)"
+        "--by",
+        choices=("tool", "session", "model", "day", "person", "project"),
+        default="tool",
+        help="which table (default: tool)",
     )
     form = usage.add_mutually_exclusive_group()
     form.add_argument("--json", dest="form", action="store_const", const="json", help="all tables as one JSON object")

@@ -84,13 +84,15 @@ class Table(StrEnum):
     SESSION = "session"
     MODEL = "model"
     DAY = "day"
+    PERSON = "person"
+    PROJECT = "project"
 
 
 @frozen
 class UsageRow:
-    """The sums of one tool, session (by its id), model (as the settings name it) or day (as 2026-11-22).
+    """The sums of one tool, session (by its id), day (as 2026-11-22), model, person or project (a directory).
 
-    `source` is a tool's; a tool has no turns, and a model no calls.
+    `source` is a tool's; a tool has no turns, and a model, a person and a project have no calls.
     """
 
     name: str
@@ -133,8 +135,6 @@ def usage_report(
     """Add up the records. `offered` are the tools that a session would have; those without a call are unused."""
     tools = _grouped(calls, lambda call: (call.tool, call.source))
     by_tool = [UsageRow(tool, CallTotals.of(some), source=source) for (tool, source), some in tools.items()]
-    models = _grouped(turns, lambda turn: turn.model)
-    by_model = [UsageRow(model, turns=TurnTotals.of(some)) for model, some in models.items()]
     used = {tool for tool, _ in tools}
     idle = ((tool, tokens) for tool, tokens in offered if tool.name not in used)
     return UsageReport(
@@ -142,13 +142,20 @@ def usage_report(
         turns=TurnTotals.of(turns),
         by={
             Table.TOOL: sorted(by_tool, key=lambda row: (-row.calls.calls, row.name, row.source)),
-            Table.MODEL: sorted(by_model, key=lambda row: (-row.turns.requests, row.name)),
+            Table.MODEL: _by_turns(turns, lambda turn: turn.model),
+            Table.PERSON: _by_turns(turns, lambda turn: turn.person),
+            Table.PROJECT: _by_turns(turns, lambda turn: turn.project),
             Table.SESSION: _periods(calls, turns, lambda record: record.session_id),
             Table.DAY: _periods(calls, turns, lambda record: day_of(record.started_at)),
         },
         unused=tuple(UnusedTool(tool.name, tool.source.value, tokens) for tool, tokens in idle),
         broke=dict(Counter((one.what, one.by) for turn in turns for one in turn.broke).most_common()),
     )
+
+
+def _by_turns(turns: Sequence[TurnRecord], key: Callable[[TurnRecord], str]) -> list[UsageRow]:
+    rows = (UsageRow(name, turns=TurnTotals.of(some)) for name, some in _grouped(turns, key).items())
+    return sorted(rows, key=lambda row: (-row.turns.requests, row.name))
 
 
 def _grouped(records: Iterable[_Record], key: Callable[[_Record], _Key]) -> Mapping[_Key, list[_Record]]:
@@ -176,9 +183,8 @@ Row: TypeAlias = Mapping[str, object]
 
 def usage_json(report: UsageReport, budgets: Sequence[Row] = ()) -> str:
     """The whole report as one JSON object, on one line."""
-    keys = {"byTool": Table.TOOL, "byModel": Table.MODEL, "bySession": Table.SESSION, "byDay": Table.DAY}
     unused = [{"tool": idle.tool, "source": idle.source, "tokens": idle.tokens} for idle in report.unused]
-    tables: dict[str, object] = {key: _rows(report, by) for key, by in keys.items()}
+    tables: dict[str, object] = {f"by{by.title()}": _rows(report, by) for by in Table}
     broke = [{"what": what, "by": by, "requests": count} for (what, by), count in report.broke.items()]
     more = {"unused": unused, "brokenPrefixes": broke, "budgets": budgets}
     return json.dumps({**tables, **more}, ensure_ascii=False)
@@ -257,13 +263,13 @@ _VALUES: Mapping[str, Callable[[UsageRow], object]] = {
     "cost": lambda row: None if row.turns.cost_usd is None else round(row.turns.cost_usd, 6),
 }
 _CALL_KEYS = ("calls", "succeeded", "failed", "denied", "cancelled", "timeMs", "bytesIn", "bytesOut")
-_CACHED = ("cachedTokens", "cachedShare")
-_PERIOD_KEYS = (*_CALL_KEYS, "turns", "requests", "inputTokens", "outputTokens", "cost", *_CACHED)
+_TURN_KEYS = ("turns", "requests", "inputTokens", "outputTokens", "cost", "cachedTokens", "cachedShare")
+_PERIOD_KEYS = (*_CALL_KEYS, *_TURN_KEYS)
 _COLUMNS: Mapping[Table, tuple[str, ...]] = {
     Table.TOOL: ("tool", "source", *_CALL_KEYS),
     Table.SESSION: ("sessionId", *_PERIOD_KEYS),
-    Table.MODEL: ("model", "turns", "requests", "inputTokens", "outputTokens", "cost", *_CACHED),
     Table.DAY: ("day", *_PERIOD_KEYS),
+    **{by: (by.value, *_TURN_KEYS) for by in (Table.MODEL, Table.PERSON, Table.PROJECT)},
 }
 
 
@@ -328,14 +334,11 @@ _SHOWN: Mapping[Table, tuple[_Column, ...]] = {
         _Column("OUT", "bytesOut", "bytes"),
     ),
     Table.SESSION: (_Column("SESSION", "sessionId"), *_OUTCOMES, *_TOKENS[:2], _SHARE),
-    Table.MODEL: (
-        _Column("MODEL", "model"),
-        _Column("TURNS", "turns"),
-        _Column("REQUESTS", "requests"),
-        *_TOKENS,
-        _SHARE,
-    ),
     Table.DAY: (_Column("DAY", "day"), *_OUTCOMES, *_TOKENS),
+    **{
+        by: (_Column(by.name, by.value), _Column("TURNS", "turns"), _Column("REQUESTS", "requests"), *_TOKENS, _SHARE)
+        for by in (Table.MODEL, Table.PERSON, Table.PROJECT)
+    },
 }
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import anyio
 from attrs import define
 
-from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.application.offer.misnamed import misnamed
 from punie.application.turns.budget import Allowance
+from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.session_here import open_session_here
-from punie.bootstrap.settings.files import database_file, user_settings_file
+from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
@@ -46,10 +46,14 @@ class UsageMode:
 
     async def run(self) -> int:
         """Print the sums of the ledger; returns the exit code."""
-        ledger = SqliteUsageLedger(database_file(self.environ), self.log)
+        try:
+            books = books_of(self.environ, user_settings(self.environ, {}), self.log)
+        except SettingsError as error:
+            return wrong(str(error))
+        ledger = books.usage
         calls = await ledger.calls(since=self.since, session_id=self.session_id)
         turns = await ledger.turns(since=self.since, session_id=self.session_id)
-        if ledger.trouble is not None:
+        if ledger.trouble is not None or books.state.hindered:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         try:
             settings = load_settings(self.environ, {}, str(self.cwd))

@@ -72,22 +72,23 @@ class DecisionRecord:
     definition: str
     title: str = field(default="", converter=_text)
     facts: Mapping[str, object] | None = None
+    person: str = field(default="", converter=_name)
 
 
 @frozen
 class AuditRow:
-    """One link: `text` is the record as canonical JSON, `previous` the hash of the row before it."""
+    """One link of a writer's chain: `text` is the record as canonical JSON, `previous` the hash before it."""
 
     number: int
     previous: str
     hash: str
     text: str
+    writer: str = ""
 
     @classmethod
-    def after(cls, number: int, previous: str, record: DecisionRecord) -> AuditRow:
-        """The row of that number for a record, after the one with that hash."""
-        text = canonical(record)
-        return cls(number, previous, chain_hash(previous, text), text)
+    def of(cls, number: int, previous: str, text: str, writer: str = "") -> AuditRow:
+        """The row of that number after the one with that hash."""
+        return cls(number, previous, chain_hash(previous, text), text, writer)
 
 
 @frozen
@@ -100,15 +101,18 @@ class ChainStart:
 
 @frozen
 class ChainReport:
-    """The outcome of a check of the chain: `fault` says what does not fit, in words; None where all does.
+    """The outcome of a check of a chain: `fault` says what does not fit, in words; None where all does.
 
-    `key` names the place of the key by which the seal was checked; None where the chain is not sealed.
+    `key` names the place of the key by which the seal was checked; None where the chain is not sealed, or is that of
+    another `writer`. `others` are the reports on the chains of other writers, which the same place keeps.
     """
 
     rows: int
     head: str
     fault: str | None = None
     key: str | None = None
+    writer: str = ""
+    others: tuple[ChainReport, ...] = ()
 
 
 @frozen

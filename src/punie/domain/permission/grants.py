@@ -103,7 +103,7 @@ class GrantScope:
 class StoredGrant:
     """A grant that outlives its session. Times are seconds since the epoch; from `expires_at` on it covers nothing.
 
-    The id follows from the scope: the same grant given again has the same id and lasts longer.
+    The id follows from the scope and the person: the same grant given again has the same id and lasts longer.
     """
 
     id: str
@@ -113,12 +113,13 @@ class StoredGrant:
     directory: str
     created_at: float
     expires_at: float
+    person: str = ""
 
     @classmethod
-    def of(cls, scope: GrantScope, now: float, days: float = GRANT_DAYS) -> Self:
-        """The grant of a stored scope, given now."""
-        name = digest([scope.tool, scope.key])[:ID_CHARS]
-        return cls(name, scope.tool, scope.words, scope.key, scope.directory, now, now + days * DAY_S)
+    def of(cls, scope: GrantScope, now: float, days: float = GRANT_DAYS, *, person: str = "") -> Self:
+        """The grant of a stored scope, given now by the person of that name."""
+        name = digest([scope.tool, scope.key, *filter(None, [person])])[:ID_CHARS]
+        return cls(name, scope.tool, scope.words, scope.key, scope.directory, now, now + days * DAY_S, person)
 
     @property
     def covers(self) -> GrantScope:

@@ -76,9 +76,9 @@ class Rule:
     """One rule. `tool` is a glob over the qualified name; `command` an argv prefix, each place a choice of words.
 
     `path` is a pattern as in `values.paths`, `server` a glob over MCP servers' names, `host` one over hosts, with
-    `:PORT` for ports but 80 and 443, `modes` are those in which the rule holds (empty: all). `origin` is the file or
-    flag that it comes from, `id` its name in a decision. A command that a rule allows runs in a box unless the rule's
-    `boxed` is false.
+    `:PORT` for ports but 80 and 443, `modes` are those in which the rule holds (empty: all), `who` is the one person or
+    group whose sessions it is for. `origin` is the file or flag that it comes from, `id` its name in a decision. A
+    command that a rule allows runs in a box unless the rule's `boxed` is false.
     """
 
     decision: Verdict
@@ -92,6 +92,7 @@ class Rule:
     id: str = ""
     boxed: bool = True
     host: str | None = None
+    who: str | None = None
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -105,6 +106,7 @@ class Rule:
             self.path or "",
             self.server or "",
             self.host or "",
+            self.who or "",
             self.reason,
             str(self.boxed),
             *modes,

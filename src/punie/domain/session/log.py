@@ -66,11 +66,12 @@ TITLE_LIMIT = 80
 
 @frozen
 class SessionBegun:
-    """The first event of every log: the session's directories. `forked_from` is the session whose log it continues."""
+    """The first event of every log: directories and owner. `forked_from` is the session whose log it continues."""
 
     cwd: str
     additional_directories: tuple[str, ...] = ()
     forked_from: str | None = None
+    owner: str | None = None
 
 
 @frozen
@@ -146,7 +147,10 @@ class LogEntry:
 
 @frozen
 class SessionSummary:
-    """A session as lists show it; `updated_at` is seconds since the epoch, `last_sequence` that of its last entry."""
+    """A session as lists show it; `updated_at` is seconds since the epoch, `last_sequence` that of its last entry.
+
+    `owner` is that of `Person.owner`: no one else lists, loads, forks or deletes the session through an agent.
+    """
 
     id: str
     cwd: str
@@ -156,6 +160,7 @@ class SessionSummary:
     turns: int = 0
     mode: Mode | None = None
     last_sequence: int = 0
+    owner: str = ""
 
 
 @frozen
@@ -189,7 +194,7 @@ def summarised(session_id: str, entries: Iterable[LogEntry], known: SessionSumma
 def _with(summary: SessionSummary, event: LoggedEvent) -> SessionSummary:
     match event:
         case SessionBegun(cwd, directories):
-            return evolve(summary, cwd=cwd, additional_directories=directories)
+            return evolve(summary, cwd=cwd, additional_directories=directories, owner=event.owner or "")
         case PromptAccepted(_, prompt):
             title = title_of(prompt) if summary.title is None else summary.title
             return evolve(summary, turns=summary.turns + 1, title=title)

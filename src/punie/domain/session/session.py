@@ -8,11 +8,12 @@ from punie.domain.model.provider import ModelMenu
 from punie.domain.permission.rules import Mode
 from punie.domain.servers.server import ServerConfig
 from punie.domain.tools.catalog import DroppedEntry, Tier
+from punie.domain.values.person import UNNAMED, Person
 
 
 @frozen
 class SessionSpec:
-    """A client's request for a session: working directory, further roots (all absolute), servers.
+    """A client's request for a session: working directory, further roots (all absolute), servers, and its person.
 
     The specification lives as long as the session.
     """
@@ -20,6 +21,7 @@ class SessionSpec:
     cwd: str
     additional_directories: tuple[str, ...] = ()
     servers: tuple[ServerConfig, ...] = ()
+    person: Person = UNNAMED
 
     @property
     def roots(self) -> tuple[str, ...]:

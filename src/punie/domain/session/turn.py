@@ -166,7 +166,8 @@ class CallRecord:
 class TurnRecord:
     """One finished turn: `stop_reason` is ACP's, or `failed` where the engine could not answer.
 
-    `broke` is what its requests began otherwise with than the ones before them.
+    `broke` is what its requests began otherwise with than the ones before them. `person` is the name of the one for
+    whom it worked, `project` its absolute directory.
     """
 
     session_id: str
@@ -177,3 +178,5 @@ class TurnRecord:
     elapsed_ms: float
     usage: Usage = Usage()
     broke: tuple[PrefixBreak, ...] = ()
+    person: str = ""
+    project: str = ""

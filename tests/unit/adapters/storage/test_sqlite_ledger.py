@@ -16,7 +16,7 @@ import anyio.to_thread
 import apsw
 import pytest
 
-from punie.adapters.storage import batches, usage
+from punie.adapters.storage import batches, state_file
 from punie.adapters.storage.database import MIGRATIONS, DatabaseBusyError, UnusableDatabaseError, open_database
 from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.records import NOW, a_call, a_turn
@@ -230,7 +230,7 @@ async def test_recording_waits_for_nobody_and_what_is_too_much_is_lost_and_said_
         held.wait(20)
         return open_database(path)
 
-    monkeypatch.setattr(usage, "open_database", slow)
+    monkeypatch.setattr(state_file, "open_database", slow)
     monkeypatch.setattr(batches, "WAITING_RECORDS", 100)
     ledger = SqliteUsageLedger(file, LOG)
     started = time.monotonic()
@@ -253,16 +253,16 @@ async def test_a_writer_that_another_process_holds_up_tries_again(file: Path, mo
     other = apsw.Connection(str(file))
     other.execute("BEGIN IMMEDIATE")
     tried = threading.Event()
-    insert = usage._insert
+    add = SqliteUsageLedger._insert
 
     def seen(*arguments: object) -> None:
         try:
-            insert(*arguments)  # type: ignore[arg-type]
+            add(*arguments)  # type: ignore[arg-type]
         except DatabaseBusyError:
             tried.set()
             raise
 
-    monkeypatch.setattr(usage, "_insert", seen)
+    monkeypatch.setattr(SqliteUsageLedger, "_insert", seen)
     ledger.record_call(a_call(1))
     assert await anyio.to_thread.run_sync(tried.wait, 5)
     other.execute("COMMIT")
@@ -282,7 +282,7 @@ async def test_the_end_of_the_process_waits_for_a_slow_database_only_so_long(
         held.wait(20)
         return open_database(path)
 
-    monkeypatch.setattr(usage, "open_database", slow)
+    monkeypatch.setattr(state_file, "open_database", slow)
     monkeypatch.setattr(batches, "CLOSE_LIMIT_S", 0.05)
     ledger = SqliteUsageLedger(file, LOG)
     ledger.record_call(a_call())
@@ -326,5 +326,5 @@ def test_a_version_that_users_have_run_is_never_edited():
     """Add a migration and its checksum here; a change of one of these never reaches the databases that are there."""
     assert [hashlib.sha256(script.encode()).hexdigest()[:16] for script in MIGRATIONS] == [
         "111133121865bc03", "36b86307ac8c88d6", "5a7f9eb1aa7dd6db", "3971c1683a671b54", "6321bf3f6933cc2b",
-        "5491ce099f93834b", "77b01da1b2ca2cc8",
+        "5491ce099f93834b", "77b01da1b2ca2cc8", "1f39ff5e5a12c7a4", "09a60113471b314d",
     ]  # fmt: skip

@@ -41,7 +41,7 @@ def place_of(cursor: str) -> Place:
     raise ValueError("that is no cursor of this list; begin again without one")
 
 
-COLUMNS = "id, cwd, additional_directories, title, updated_at, turns, mode, last_sequence"
+COLUMNS = "id, cwd, additional_directories, title, updated_at, turns, mode, last_sequence, owner"
 PROMPT = kind_name(PromptAccepted)
 REWOUND = kind_name(Rewound)
 TELLING = (kind_name(SessionBegun), PROMPT, kind_name(TitleChanged), kind_name(ModeChanged), REWOUND)
@@ -64,7 +64,7 @@ ASTRAY = """
 
 
 KEEP = f"""
-    INSERT INTO sessions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
+    INSERT INTO sessions ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE
     SET {", ".join(f"{column} = excluded.{column}" for column in COLUMNS.split(", ")[1:])}
     """  # noqa: S608 - our own words
 
@@ -118,6 +118,7 @@ def keep(database: Sql, summary: SessionSummary) -> None:
         summary.turns,
         None if summary.mode is None else summary.mode.value,
         summary.last_sequence,
+        escaped(summary.owner),
     )
     database.run(KEEP, row)
 
@@ -134,7 +135,7 @@ def make_again(database: Sql, key: str) -> SessionSummary | None:
 
 def summary_of(row: Row) -> SessionSummary | None:
     """The summary of a row of `COLUMNS`; None where another program wrote it."""
-    key, cwd, directories, title, updated_at, turns, mode, last = row
+    key, cwd, directories, title, updated_at, turns, mode, last, owner = row
     try:
         return SessionSummary(
             unescaped(key),
@@ -145,6 +146,7 @@ def summary_of(row: Row) -> SessionSummary | None:
             turns,
             None if mode is None else Mode(mode),
             last,
+            unescaped(owner),
         )
     except (ValueError, TypeError):
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
@@ -25,7 +25,7 @@ from punie.adapters.storage.sessions.session_index import (
     rows_after,
     unescaped,
 )
-from punie.adapters.storage.sql import Lane, Row, Sql
+from punie.adapters.storage.sql import Lane, Row, Sql, insert
 from punie.domain.errors import LeaseLostError, SessionHeldError, SessionStoreError
 from punie.domain.session.log import (
     HAS_BEGUN,
@@ -51,12 +51,9 @@ AT_THAT_MOMENT = f"""
     """  # noqa: S608 - our own words
 """The list as it was at one moment: a session that changed since keeps its place, so that it is on one page at most."""
 
-ROWS_AT_ONCE = 200
-
 DELEGATES = "SELECT id FROM sessions WHERE substr(id, 1, ?) = ? AND length(id) = ?"
 
 BEYOND = " AND (place < ? OR (place = ? AND id > ?))"
-IN_THERE = " AND cwd = ?"
 IN_ORDER = " ORDER BY place DESC, id LIMIT ?"
 
 COPY_FROM = (
@@ -157,7 +154,7 @@ class SqlSessions(ABC):
             database.run("CREATE TEMPORARY TABLE taken_in (sequence BIGINT, at DOUBLE PRECISION, kind TEXT, body TEXT)")
             for batch in batches:
                 anyio.from_thread.check_cancelled()
-                _insert(database, "taken_in", [(entry.sequence, entry.at, *encoded(entry.event)) for entry in batch])
+                insert(database, "taken_in", [(entry.sequence, entry.at, *encoded(entry.event)) for entry in batch])
             with database.transaction(of=key, lasting=True):
                 self._renewed(database, lease)
                 _must_be_empty(database, key)
@@ -196,7 +193,9 @@ class SqlSessions(ABC):
     async def summary(self, session_id: str) -> SessionSummary | None:
         return await self._lane.read(lambda database: session_index.current(database, escaped(session_id)), None)
 
-    async def sessions(self, cwd: str | None = None, cursor: str | None = None, limit: int = 50) -> SessionPage:
+    async def sessions(
+        self, cwd: str | None = None, cursor: str | None = None, limit: int = 50, *, owner: str | None = None
+    ) -> SessionPage:
         begin = None if cursor is None else place_of(cursor)
 
         def work(database: Sql) -> SessionPage:
@@ -205,7 +204,9 @@ class SqlSessions(ABC):
                 ((as_of,),) = database.run("SELECT max(updated_at) FROM sessions")
             else:
                 as_of = begin.as_of
-            return SessionPage(()) if as_of is None else _page(database, as_of, begin, cwd, limit)
+            return (
+                SessionPage(()) if as_of is None else _page(database, as_of, begin, {"cwd": cwd, "owner": owner}, limit)
+            )
 
         return await self._lane.read(work, SessionPage(()))
 
@@ -312,7 +313,7 @@ def _add(database: Sql, session_id: str, rows: dict[int, tuple[LogEntry, Row]]) 
         rows.pop(sequence, None)  # the range may hold others
     if not rows:
         return
-    _insert(database, "session_events (session_id, sequence, at, kind, body)", [row for _, row in rows.values()])
+    insert(database, "session_events (session_id, sequence, at, kind, body)", [row for _, row in rows.values()])
     if known is not None and min(rows) < known.last_sequence:
         session_index.make_again(database, key)
         return
@@ -324,20 +325,13 @@ def _must_be_empty(database: Sql, key: str) -> None:
         raise SessionStoreError(HAS_BEGUN)
 
 
-def _insert(database: Sql, table: str, rows: Sequence[Row]) -> None:
-    for begin in range(0, len(rows), ROWS_AT_ONCE):
-        chunk = rows[begin : begin + ROWS_AT_ONCE]
-        marks = ", ".join(f"({', '.join('?' * len(row))})" for row in chunk)
-        values = [value for row in chunk for value in row]
-        database.run(f"INSERT INTO {table} VALUES {marks}", values)  # noqa: S608 - our own words
-
-
-def _page(database: Sql, as_of: float, begin: Place | None, cwd: str | None, limit: int) -> SessionPage:
+def _page(database: Sql, as_of: float, begin: Place | None, only: Mapping[str, str | None], limit: int) -> SessionPage:
     query, values = AT_THAT_MOMENT, [as_of, as_of]
     if begin is not None:
         query, values = query + BEYOND, [*values, begin.at, begin.at, escaped(begin.id)]
-    if cwd is not None:
-        query, values = query + IN_THERE, [*values, escaped(cwd)]
+    for column, wanted in only.items():
+        if wanted is not None:
+            query, values = f"{query} AND {column} = ?", [*values, escaped(wanted)]
     rows = database.run(query + IN_ORDER, (*values, limit + 1))
     shown = rows[:limit]
     found = (session_index.summary_of(row[1:]) or session_index.current(database, row[1]) for row in shown)

@@ -13,8 +13,8 @@ from typing import TypeAlias, cast
 
 from attrs import field, frozen
 
+from punie.commands.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
 from punie.domain.servers.entries import http_parts
-from punie.domain.servers.inputs import DescriptionError, Inputs, Wanted, clean, items, mapping, text
 from punie.domain.values.json_value import object_in
 from punie.domain.values.jsonc import no_number
 from shellsight.command_warnings import address_warnings, command_warnings

@@ -14,7 +14,7 @@ SCHEMA = "punie"
 STARTING = 7_205_759_403_792_793
 """The advisory lock that a process holds while it makes or changes tables."""
 
-INDEX = """
+_FIRST_INDEX = """
     CREATE TABLE IF NOT EXISTS punie.sessions (
         id text COLLATE "C" PRIMARY KEY, cwd text COLLATE "C" NOT NULL, additional_directories text NOT NULL,
         title text, updated_at double precision NOT NULL, turns bigint NOT NULL, mode text,
@@ -22,10 +22,17 @@ INDEX = """
     );
     CREATE INDEX IF NOT EXISTS sessions_by_change ON punie.sessions (updated_at DESC, id);
     """
+"""Part of a version."""
+
+_WITH_OWNER = """
+    ALTER TABLE punie.sessions ADD COLUMN IF NOT EXISTS owner text COLLATE "C" NOT NULL DEFAULT '';
+    """
+
+INDEX = f"{_FIRST_INDEX}{_WITH_OWNER}"
 """The one table that is made again where it is lost, because all in it comes from the logs. Part of a version."""
 
 MIGRATIONS: tuple[str, ...] = (
-    INDEX
+    _FIRST_INDEX
     + """
     CREATE TABLE punie.session_events (
         session_id text COLLATE "C" NOT NULL, sequence bigint NOT NULL, at double precision NOT NULL,
@@ -39,6 +46,47 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE TABLE punie.session_leases (
         session_id text COLLATE "C" PRIMARY KEY, token bigint GENERATED ALWAYS AS IDENTITY,
         machine text NOT NULL, pid bigint NOT NULL, started text NOT NULL, renewed_at double precision NOT NULL
+    );
+    """,
+    INDEX
+    + """
+    CREATE TABLE punie.calls (
+        session_id text COLLATE "C" NOT NULL, turn_id text NOT NULL, correlation_id text COLLATE "C" NOT NULL,
+        tool text NOT NULL, source text NOT NULL, outcome text NOT NULL, code text,
+        started_at double precision NOT NULL, elapsed_ms double precision NOT NULL, waited_ms double precision NOT NULL,
+        bytes_in bigint NOT NULL, bytes_out bigint NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY,
+        PRIMARY KEY (session_id, correlation_id)
+    );
+    CREATE INDEX calls_by_start ON punie.calls (started_at, place);
+    CREATE TABLE punie.turns (
+        session_id text COLLATE "C" NOT NULL, turn_id text COLLATE "C" NOT NULL, model text NOT NULL,
+        stop_reason text NOT NULL, started_at double precision NOT NULL, elapsed_ms double precision NOT NULL,
+        input_tokens bigint NOT NULL, output_tokens bigint NOT NULL, cached_read_tokens bigint NOT NULL,
+        cached_write_tokens bigint NOT NULL, requests bigint NOT NULL, cost_usd double precision,
+        broke text NOT NULL, person text COLLATE "C" NOT NULL, project text NOT NULL,
+        place bigint GENERATED ALWAYS AS IDENTITY,
+        PRIMARY KEY (session_id, turn_id)
+    );
+    CREATE INDEX turns_by_start ON punie.turns (started_at, place);
+    CREATE TABLE punie.grants (
+        id text COLLATE "C" NOT NULL, tool text NOT NULL, scope text NOT NULL, key text NOT NULL,
+        directory text NOT NULL, created_at double precision NOT NULL, expires_at double precision NOT NULL,
+        person text COLLATE "C" NOT NULL, machine text COLLATE "C" NOT NULL,
+        PRIMARY KEY (id, machine)
+    );
+    CREATE TABLE punie.audit (
+        writer text COLLATE "C" NOT NULL, number bigint NOT NULL, previous text NOT NULL, hash text NOT NULL,
+        text text NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY,
+        PRIMARY KEY (writer, number)
+    );
+    CREATE UNIQUE INDEX audit_by_place ON punie.audit (place);
+    CREATE TABLE punie.audit_pruned (
+        writer text COLLATE "C" NOT NULL, number bigint NOT NULL, hash text NOT NULL, at bigint,
+        PRIMARY KEY (writer, number)
+    );
+    CREATE TABLE punie.audit_seal (
+        writer text COLLATE "C" PRIMARY KEY, count bigint NOT NULL, key text NOT NULL, last bigint NOT NULL DEFAULT 0,
+        head text NOT NULL DEFAULT '', changed double precision NOT NULL DEFAULT 0
     );
     """,
 )

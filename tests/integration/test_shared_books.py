@@ -1,0 +1,193 @@
+"""The books of many machines on one PostgreSQL server: chains that watch each other, persons, and an outage."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from attrs import evolve
+
+from punie.adapters.storage import audit_notes, postgres
+from punie.adapters.storage.books import Books, open_books
+from punie.commands.permissions.kept import GrantsMode
+from punie.domain.permission.audit import ChainReport
+from tests.fakes.grants import a_decision, a_grant
+from tests.fakes.records import NOW, a_turn
+from tests.postgres_server import PostgresServer, postgres_server
+
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+
+LOG = logging.getLogger("test.books")
+DAY_S = audit_notes.DAY_S
+
+
+class Machines:
+    """Machines that share a database; each call gives the books of a new process on one."""
+
+    def __init__(self, folder: Path, server: PostgresServer, url: str) -> None:
+        self.folder, self.server, self.url = folder, server, url
+        self.name = url.partition("?")[0].rpartition("/")[2]
+
+    def __call__(self, machine: str, kept_days: int = 400) -> Books:
+        return open_books(self.folder / machine / "punie.db", self.url, LOG, kept_days)
+
+    def execute(self, statement: str) -> None:
+        self.server.execute(statement, self.name)
+
+    async def wrote(self, machine: str, *numbers: int, kept_days: int = 400) -> None:
+        """A process of that machine writes decisions, made so many days ago, and ends."""
+        books = self(machine, kept_days)
+        for number in numbers:
+            books.audit.record(a_decision(number, at=NOW - number * DAY_S))
+            await books.audit.commit()
+        await books.aclose()
+        books.state.close()
+        assert not books.state.hindered
+
+    async def verified(self, machine: str) -> dict[str, ChainReport]:
+        """The report on each chain by the machine's name, as one machine sees them."""
+        books = self(machine)
+        report = await books.audit.verify()
+        books.state.close()
+        whose = {self(each.name).audit.writer: each.name for each in self.folder.iterdir()}
+        return {whose[one.writer]: one for one in (report, *report.others)}
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> Machines:
+    server = postgres_server()
+    return Machines(tmp_path, server, server.new_database())
+
+
+async def test_each_machine_has_a_chain_and_whoever_looks_checks_them_all(machines: Machines) -> None:
+    await machines.wrote("a", 3, 2)
+    await machines.wrote("b", 1)
+    await machines.wrote("a", 1)
+    found = await machines.verified("a")
+    assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (4, None), "b": (2, None)}, "two notes"
+    assert found["a"].key is not None, "sealed, by the key of this machine"
+    assert found["b"].key is None, "whose key is not here"
+    found = await machines.verified("c")
+    assert {name: one.fault for name, one in found.items()} == dict.fromkeys("abc")
+    books = machines("a")
+    rows = await books.audit.latest(10)
+    assert [json.loads(row.text)["call_id"] for row in rows] == ["call_3", "call_2", "call_1", "call_1"], (
+        "without notes"
+    )
+    assert await GrantsMode(books, as_json=False).export(str(machines.folder / "all.jsonl")) == 0
+    lines = [json.loads(line) for line in (machines.folder / "all.jsonl").read_text().splitlines()]
+    assert len(lines) == 6
+    assert {line["writer"] for line in lines} == {books.audit.writer, machines("b").audit.writer}
+    assert await GrantsMode(books, as_json=False).export(str(machines.folder / "all.jsonl")) == 1, "never over a file"
+    books.state.close()
+
+
+@pytest.mark.parametrize(
+    ("done", "fault"),
+    [
+        ("UPDATE punie.audit SET text = replace(text, 'allow', 'deny') WHERE {b} AND number = 2", "row 2 was changed"),
+        ("DELETE FROM punie.audit WHERE {b} AND number = 2", "rows 2 to 2 are missing at the end"),
+        # An end that was cut off with the word for it: another machine knows of that row.
+        ("DELETE FROM punie.audit WHERE {b} AND number = 2; UPDATE punie.audit_seal SET last = 1 WHERE {b}", "noted"),
+        ("DELETE FROM punie.audit WHERE {b}; DELETE FROM punie.audit_seal WHERE {b}", "it is missing"),
+        ("DELETE FROM punie.audit_seal WHERE {b}", "its seal is gone"),
+    ],
+)
+async def test_a_chain_that_was_tampered_with_is_named_and_the_others_are_not(
+    machines: Machines, done: str, fault: str
+) -> None:
+    await machines.wrote("b", 2, 1)
+    await machines.wrote("a", 1)
+    for statement in done.format(b=f"writer = '{machines('b').audit.writer}'").split("; "):
+        machines.execute(statement)
+    found = await machines.verified("a")
+    assert found["a"].fault is None
+    assert fault in (found["b"].fault or "")
+    found = await machines.verified("b")
+    assert found["b"].fault is not None, "it sees that of its own as well"
+
+
+async def test_the_key_of_a_machine_shows_that_its_chain_was_written_anew(machines: Machines) -> None:
+    await machines.wrote("a", 2, 1)
+    machines.execute("DELETE FROM punie.audit; DELETE FROM punie.audit_seal")
+    assert "its seal is gone" in ((await machines.verified("a"))["a"].fault or "")
+    await machines.wrote("a", 1)
+    fault = (await machines.verified("a"))["a"].fault or ""
+    assert "written anew" in fault
+
+
+async def test_what_is_old_is_deleted_with_a_note_and_no_sooner(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time
+    for machine, days in (("gone", 100), ("a", 40), ("a", 2)):
+        monkeypatch.setattr(time, "time", lambda days=days: clock() - days * DAY_S)
+        await machines.wrote(machine, days)
+    monkeypatch.undo()
+    found = await machines.verified("a")
+    assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (4, None), "gone": (1, None)}
+    await machines.wrote("a", 1, kept_days=30)
+    found = await machines.verified("a")
+    assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (4, None), "gone": (0, None)}
+    books = machines("a")
+    assert [json.loads(row.text)["call_id"] for row in await books.audit.latest(10)] == ["call_2", "call_1"]
+    books.state.close()
+    mine = f"writer = '{machines('a').audit.writer}' AND number = 3"
+    gone = f"SELECT writer, number, hash, {NOW:.0f} FROM punie.audit WHERE {mine}"  # noqa: S608 - our own words
+    machines.execute(f"INSERT INTO punie.audit_pruned {gone}")
+    machines.execute(f"DELETE FROM punie.audit WHERE {mine}")  # noqa: S608 - our own words
+    assert "row 3 was deleted before its time" in ((await machines.verified("a"))["a"].fault or "")
+
+
+async def test_a_day_adds_up_over_machines_for_each_person(machines: Machines) -> None:
+    for machine, person in (("a", "anna"), ("b", "anna"), ("b", "bert")):
+        books = machines(machine)
+        books.usage.record_turn(a_turn(session_id=f"sess_{machine}_{person}", person=person, project="/p"))
+        await books.aclose()
+        books.state.close()
+    books = machines("c")
+    assert [turn.session_id for turn in await books.usage.turns(persons={"anna"})] == ["sess_a_anna", "sess_b_anna"]
+    assert len(await books.usage.turns()) == 3
+    books.state.close()
+
+
+async def test_a_grant_of_an_account_holds_on_its_machine_and_that_of_a_person_everywhere(machines: Machines) -> None:
+    here, there = machines("a"), machines("b")
+    await here.grants.add(a_grant(1, person="account:root"))
+    await here.grants.add(a_grant(2, person="anna"))
+    assert [grant.id for grant in await here.grants.active(NOW)] == ["grant1", "grant2"]
+    assert [grant.id for grant in await there.grants.active(NOW)] == ["grant2"]
+    assert await there.grants.revoke("grant2")
+    assert [grant.id for grant in await here.grants.active(NOW)] == ["grant1"]
+    for books in (here, there):
+        books.state.close()
+
+
+async def test_records_wait_for_a_server_that_is_gone_and_nothing_is_granted_meanwhile(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    books = machines("a")
+    await books.grants.add(a_grant(1, person="anna"))
+    lane = books.state.lane  # type: ignore[attr-defined]
+    url, lane.url = lane.url, evolve(lane).url.replace("host=/", "host=/nowhere/")
+    lane.close()
+    for number in (1, 2):
+        books.audit.record(a_decision(number))
+        await books.audit.commit()
+    books.usage.record_turn(a_turn())
+    assert list(await books.grants.active(NOW)) == []
+    assert not await books.grants.usable()
+    assert [record.getMessage().startswith("books:") for record in caplog.records] == [True], "said once"
+    lane.url = url
+    monkeypatch.setattr(postgres, "AGAIN_S", 0.0)
+    books.state._out = None  # type: ignore[attr-defined]
+    with anyio.fail_after(10):
+        while len(await books.audit.latest(10)) < 2 or not await books.usage.turns():
+            await anyio.lowlevel.checkpoint()
+    assert len(await books.grants.active(NOW)) == 1
+    await books.aclose()
+    books.state.close()
