@@ -161,16 +161,16 @@ async def test_no_secret_and_no_content_is_in_the_facts() -> None:
 
 async def test_the_fewest_rules_are_suggested_and_none_that_a_person_or_a_danger_speaks_against() -> None:
     allowed = [*map(run, ["just lint", "just test", "just lint --fix", "cargo build", "cargo build --release"] * 2)]
+    allowed += map(run, ["mytool build", "mytool build -v", "ack TODO", "othertool"])
     allowed += [("write_file", {"path": f"src/deep/{name}.py", "content": ""}) for name in "abc"]
     dangerous = [run("git push --force"), run("git push origin x"), run("git add ."), run("just lint && cargo build")]
     approvals = memory_approvals()
     rows = await driven((*allowed, *dangerous), Policy(), approvals, "allow_once")
     rows = await driven([run("just deploy"), run("just test integration")], Policy(), approvals, "reject")
-    past = [one for one in past_decisions(rows) if one is not None]
-    found = suggested(past, lambda _cwd: Policy())
+    found = suggested(again(rows, Policy()).past, lambda _cwd: Policy())
     commands = {" ".join(word for (word,) in one.rule.command) for one in found if one.rule.command is not None}
     assert {"just lint", "cargo build"} <= commands
-    assert not {"just", "just test", "just deploy", "git", "git push"} & commands
+    assert not {"just", "just test", "just deploy", "git", "git push", "mytool", "mytool build", "othertool"} & commands
     assert [one.rule.path for one in found if one.rule.path is not None] == [f"{CWD}/src/deep/**"]
     rules = tuple(one.rule for one in found)
     after = again(rows, Policy(), Policy(rules=rules))

@@ -47,6 +47,10 @@ class PastDecision:
         return self.answered_by is AnsweredBy.PERSON and self.final is Verdict.DENY
 
 
+Decided: TypeAlias = tuple[PastDecision, Decision]
+"""A decision of the past with the one that it would be now."""
+
+
 @frozen
 class Change:
     """A decision that would be another one."""
@@ -62,7 +66,7 @@ class Backtest:
 
     `agree` counts equal verdicts by the same rule, `other_rule` equal verdicts by another one. `unreproduced` are rows
     whose rules are those of today and whose decision is another one all the same: the record, or Punie, changed.
-    `counts` are the verdicts now.
+    `counts` are the verdicts now, and `past` has each row that was decided.
     """
 
     rows: int
@@ -72,7 +76,7 @@ class Backtest:
     changed: tuple[Change, ...]
     unreproduced: tuple[Change, ...]
     counts: Mapping[Verdict, int]
-    past: tuple[PastDecision, ...]
+    past: tuple[Decided, ...]
 
 
 def past_decisions(rows: Iterable[AuditRow], since: float = 0.0) -> Iterator[PastDecision | None]:
@@ -103,14 +107,15 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
     Without a proposal a decision is compared with the recorded one, else with that of today.
     """
     rules: dict[str, str] = {}
-    found: list[PastDecision] = []
+    found: list[Decided] = []
     changed, unreproduced, counts = list[Change](), list[Change](), Counter[Verdict]()
     rows = agree = other_rule = 0
     for one in past:
         rows += 1
         if one is None:
             continue
-        cwd, was, now = one.case.facts.cwd, one.case.was, one.under(today)
+        cwd, now = one.case.facts.cwd, one.under(today)
+        was: Finding = one.case.was
         differs = (now.verdict, now.rule) != (was.verdict, was.rule)
         if differs and one.case.altered:
             continue  # a rule may be about the words that were taken out
@@ -120,7 +125,7 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
             unreproduced.append(Change(one, was, now))
         if proposed is not None:
             was, now = now, one.under(proposed)
-        found.append(one)
+        found.append((one, now))
         counts[now.verdict] += 1
         agree += (now.verdict, now.rule) == (was.verdict, was.rule)
         other_rule += now.verdict is was.verdict and now.rule != was.rule

@@ -1,7 +1,8 @@
 """Suggested rules: the fewest that would have spared the most questions, by what people answered to those.
 
 A rule is suggested only for calls that a person, or a grant of a person, allowed. No rule is suggested that matches a
-call which a person denied, or a command or path of a dangerous standing; and none for the read-only mode.
+call which a person denied, a command that is dangerous or not understood, a secret or a place outside; and none for
+the read-only mode.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import TypeAlias
 from attrs import evolve, frozen
 
 from punie.application.desk.allowing import command_rules
-from punie.application.policy.backtest import PastDecision, PolicyFor
+from punie.application.policy.backtest import Decided, PastDecision, PolicyFor
 from punie.domain.permission.command_policy import allows_part
 from punie.domain.permission.decisions import Decision
 from punie.domain.permission.policy import decide
-from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict
+from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict, Words
 from punie.domain.values.paths import covers
 from shellsight.report import CommandPart, Effect, Standing
 
@@ -61,14 +62,14 @@ class _Asked:
     needs: frozenset[Need]
 
 
-def suggested(past: Sequence[PastDecision], policies: PolicyFor) -> tuple[Suggestion, ...]:
-    """The rules, the one that spares most first."""
-    asked = [one for each in past if _by_people(each) and (one := _asked(each, each.under(policies))) is not None]
+def suggested(past: Sequence[Decided], policies: PolicyFor) -> tuple[Suggestion, ...]:
+    """The rules, the one that spares most first; `policies` are those by which `past` was decided."""
+    asked = [one for each, now in past if _by_people(each) and (one := _asked(each, now)) is not None]
     groups: defaultdict[frozenset[Need], list[PastDecision]] = defaultdict(list)
     for one in asked:
         groups[one.needs].append(one.past)
-    refused = [one for one in past if one.denied_by_person or _is_touchy(one)]
-    safe = {rule: needs for rule, needs in _candidates(asked).items() if not _matches_any(rule, refused)}
+    refused = _Refused([each for each, _ in past])
+    safe = {rule: needs for rule, needs in _candidates(asked).items() if not refused.by(rule)}
     chosen: list[Suggestion] = []
     covered: frozenset[Need] = frozenset()
     while safe and len(chosen) < MOST_RULES:
@@ -148,28 +149,39 @@ def _rules_for(past: PastDecision, need: Need) -> Iterator[Rule]:
         folder = posixpath.dirname(folder)
 
 
-def _matches_any(rule: Rule, refused: Iterable[PastDecision]) -> bool:
-    """Whether the rule is about anything that a person denied, or that is dangerous."""
-    return any(one.tool == rule.tool and _matches(rule, one) for one in refused)
+class _Refused:
+    """The commands and paths that no suggested rule may match.
+
+    A person denied them, or they are dangerous, or nothing is known of what they do.
+    """
+
+    def __init__(self, past: Sequence[PastDecision]) -> None:
+        self._commands: defaultdict[Need, set[Words]] = defaultdict(set)
+        for one, part in _parts(past):
+            if one.denied_by_person or _is_doubtful(part):
+                self._commands[one.tool, *part.argv[:1]].add(part.argv)
+        self._paths = [
+            (one, where.path)
+            for one in past
+            for where in one.case.facts.locations
+            if one.denied_by_person or where.secret or not where.inside
+        ]
+
+    def by(self, rule: Rule) -> bool:
+        """Whether the rule matches any of them."""
+        if rule.command is not None:
+            return any(map(rule.begins, self._commands.get((rule.tool, rule.command[0][0]), ())))
+        mine = ((one.case.facts.bases, path) for one, path in self._paths if one.tool == rule.tool)
+        return any(covers(rule.path or "", path, bases) for bases, path in mine)
 
 
-def _matches(rule: Rule, past: PastDecision) -> bool:
-    facts = past.case.facts
-    if rule.command is not None:
-        parts = () if facts.command is None else facts.command.parts
-        return any(rule.begins(part.argv) and (past.denied_by_person or _is_dangerous(part)) for part in parts)
-    pattern = rule.path or ""
-    return any(covers(pattern, where.path, facts.bases) for where in facts.locations)
+def _parts(past: Iterable[PastDecision]) -> Iterator[tuple[PastDecision, CommandPart]]:
+    for one in past:
+        yield from ((one, part) for part in (one.case.facts.command.parts if one.case.facts.command else ()))
 
 
-def _is_touchy(past: PastDecision) -> bool:
-    facts = past.case.facts
-    parts = () if facts.command is None else facts.command.parts
-    return any(map(_is_dangerous, parts)) or any(where.secret or not where.inside for where in facts.locations)
-
-
-def _is_dangerous(part: CommandPart) -> bool:
-    return part.standing >= Standing.DANGEROUS or Effect.SECRETS in part.effects
+def _is_doubtful(part: CommandPart) -> bool:
+    return part.standing > Standing.ORDINARY or Effect.SECRETS in part.effects
 
 
 def _worth(

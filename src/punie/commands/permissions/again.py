@@ -72,7 +72,12 @@ async def _rows(trail: SqlAuditTrail) -> Sequence[AuditRow]:
 
 def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state: StateFile) -> PolicyFor:
     trusted, parser = stored_trust(environ, state.log), TreeSitterBashParser()
-    return cache(lambda cwd: trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy)
+
+    @cache
+    def policy(cwd: str) -> Policy:
+        return trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy
+
+    return policy
 
 
 def _with_file(file: str, environ: Mapping[str, str], policies: PolicyFor) -> PolicyFor:
