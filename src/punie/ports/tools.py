@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from punie.domain.pipelines.expressions import Expression, StepView, WorkLeft
-from punie.domain.pipelines.pipeline import ProgramEnd, ProgramLimits
+from punie.domain.pipelines.program import ProgramEnd, ProgramLimits
 from punie.domain.tools.catalog import CatalogAnswer
 from punie.domain.tools.checks import Check, PlannedCheck, ProblemReport, TestReport
 from punie.domain.tools.tool import ToolCall, ToolResult

@@ -15,7 +15,7 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.domain.errors import ToolFailedError
-from punie.domain.pipelines.pipeline import CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.program import CallRaisedError, ProgramEnd, ProgramLimits
 from punie.domain.values.json_value import JsonValue, freeze, freeze_object, thaw
 from punie.ports.tools import HostCall, ProgramSandbox
 

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pydantic_monty", reason="the extra `code` is not installed")
 
 from punie.adapters.monty.sandbox import MontySandbox
-from punie.domain.pipelines.pipeline import CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.program import CallRaisedError, ProgramEnd, ProgramLimits
 from punie.domain.values.json_value import JsonObject, JsonValue, thaw
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from attrs import define, field, frozen
 from punie.application.tools.built_in import STRING, BuiltInTool, schema
 from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, only_in_a_turn
 from punie.domain.errors import LimitExceededError
-from punie.domain.pipelines.pipeline import PROGRAM_LIMIT_CHARS, CallRaisedError, ProgramEnd, ProgramLimits
+from punie.domain.pipelines.program import PROGRAM_LIMIT_CHARS, CallRaisedError, ProgramEnd, ProgramLimits
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
