@@ -97,6 +97,10 @@ crashes: $(READY) ## kill -9 at random moments of made-up sessions; for a nightl
 	@$(PY) -m tests.crashes $(ARGS)
 	@PUNIE_TEST_KILLS=25 $(PY) -m pytest -q -n 0 tests/e2e/test_renaming.py tests/integration/test_session_database.py
 
+.PHONY: durable
+durable: $(READY) ## two servers, killed again and again while 200 turns run that survive them; for a nightly job
+	@$(PY) -m tests.durable $(ARGS)
+
 .PHONY: tutorial
 tutorial: $(READY) ## docs/tutorial.md followed word by word in new homes: clone, wheel, uv, pipx, offline; for a nightly job (needs the network)
 	@$(PY) -m tests.tutorial $(ARGS)
@@ -128,7 +132,7 @@ pythons: $(READY) ## the unit tests and the odd machines on other versions of Py
 	done
 
 # Each job runs to its end, whatever the others found. What needs npm or a registry (clients, newest, pythons) is not among them.
-NIGHTLY ?= machines long crashes rewinds executed oracle agreement fuzz site tutorial
+NIGHTLY ?= machines long crashes rewinds durable executed oracle agreement fuzz site tutorial
 .PHONY: nightly
 nightly: $(READY) ## what takes long, one job after another, and the names of those that found something
 	@failed=; for job in $(NIGHTLY); do \

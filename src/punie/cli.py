@@ -29,6 +29,7 @@ COMMANDS = (
     "servers",
     "permissions",
     "sessions",
+    "turns",
     "changes",
     "undo",
     "trace",

@@ -7,11 +7,13 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tests.durable.run import load
 from tests.e2e import scripts
 from tests.e2e.ide_parts import choose
 from tests.e2e.promptness import BOUND_S
 from tests.e2e.remote_client import RemoteClient, Server, serving
 from tests.e2e.scripts import RESULT, call, text
+from tests.postgres_server import postgres_server
 
 pytest.importorskip("dbos")
 pytestmark = pytest.mark.anyio
@@ -32,6 +34,16 @@ async def _killed(server: Server) -> None:
 
 def _said(ide: RemoteClient) -> str:
     return "\n".join(str(frame.message) for frame in ide.log.frames)
+
+
+@pytest.mark.timeout(240)
+async def test_no_effect_is_made_twice_and_no_question_lost_however_often_servers_die(tmp_path: Path) -> None:
+    """The short form of `python -m tests.durable`."""
+    url = postgres_server().new_database()
+    with anyio.fail_after(200):
+        outcome = await load(tmp_path, url, sessions=5, kills=3, calls=3, every_s=1.0)
+    assert outcome.problems == []
+    assert outcome.effects > 0
 
 
 async def test_another_server_goes_on_and_repeats_nothing(tmp_path: Path, project: Path) -> None:

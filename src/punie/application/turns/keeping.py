@@ -12,8 +12,10 @@ from punie.application.tools.session.call_tool import CallTool
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionStoreError
 from punie.domain.permission.policy import only_looks
+from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.turn import Turn
 from punie.domain.tools.tool import ToolCall, ToolResult
+from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.turns import StepKind, TurnCalledOffError, TurnSteps
 
@@ -30,10 +32,20 @@ class TurnKeeping:
     broken: BrokenTurn | None = None
     steps: TurnSteps | None = None
 
+    async def begin_if_asks_a_model(self, turn_id: str, prompt: Prompt) -> None:
+        """As `begin`, for no command: before the log has the prompt, or a crash between the two would lose the turn."""
+        if typed_in(prompt) is None:
+            await self.begin(turn_id)
+
     async def begin(self, turn_id: str) -> None:
         """Enter the turn in the book; where that fails, a person is told, and the turn ends with its process."""
         session = self.session
-        if session.durable is None or session.lent is not None or not session.recorder.record.is_kept:
+        if (
+            self.steps is not None
+            or session.durable is None
+            or session.lent is not None
+            or not session.recorder.record.is_kept
+        ):
             return
         try:
             self.steps = await session.durable.book.begin(

@@ -241,6 +241,7 @@ class PromptTurn(RunningTurn):
             await offer_search(self.session, self._desk.requests)
             events.compact_share = self.session.limits.compact_share
             return await self._run(await self._keeping.turn(self.broken), events)
+        await self._keeping.begin_if_asks_a_model(self.id, self.prompt)
         # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
         await self.session.switches.empty()
         await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)

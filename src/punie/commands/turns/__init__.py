@@ -1,0 +1,1 @@
+"""`punie turns`: the turns that survive their server."""
