@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -11,6 +13,7 @@ from tests.durable.run import load
 from tests.e2e import scripts
 from tests.e2e.ide_parts import choose
 from tests.e2e.promptness import BOUND_S
+from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.remote_client import RemoteClient, Server, serving
 from tests.e2e.scripts import RESULT, call, text
 from tests.postgres_server import postgres_server
@@ -44,6 +47,27 @@ async def test_no_effect_is_made_twice_and_no_question_lost_however_often_server
         outcome = await load(tmp_path, url, sessions=5, kills=3, calls=3, every_s=1.0)
     assert outcome.problems == []
     assert outcome.effects > 0
+
+
+async def test_a_turn_that_was_detached_is_watched_to_its_end_or_called_off(tmp_path: Path, project: Path) -> None:
+    env = clean_environment(tmp_path / "home", PUNIE_TURNS_DURABLE="true")
+    waiting = [scripts.sleep(0.5), call("read_file", path="notes.txt"), scripts.sleep(60), text("never")]
+    model = scripts.write(tmp_path / "s.json", [text("Hi. "), call("read_file", path="notes.txt"), text("There.")])
+    slow = scripts.write(tmp_path / "slow.json", waiting)
+
+    def punie(*words: str, code: int = 0) -> Any:
+        done = run_cli(*words, env=env, cwd=project)
+        assert done.returncode == code, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    turn = punie("ask", "--detach", "--json", "--model", model, "go")["turnId"]
+    assert punie("turns", "watch", turn, "--json")["stopReason"] == "end_turn"
+    turn = punie("ask", "--detach", "--json", "--model", slow, "go")["turnId"]
+    assert punie("turns", "cancel", turn, "--json") == {"turnId": turn, "cancelled": True}
+    assert punie("turns", "cancel", turn, "--json", code=1) == {"turnId": turn, "cancelled": False}
+    assert [known["status"] for known in punie("turns", "list", "--json")] == ["cancelled", "ended"]
+    refused = run_cli("ask", "--detach", "go", env=clean_environment(tmp_path / "home"), cwd=project)
+    assert (refused.returncode, "turns.durable" in refused.stderr) == (2, True)
 
 
 async def test_another_server_goes_on_and_repeats_nothing(tmp_path: Path, project: Path) -> None:

@@ -28,6 +28,7 @@ from punie.application.turns.budget import Measure
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.review import changes
 from punie.bootstrap.lifespan import Process
+from punie.commands.ask.detached import detach as detached
 from punie.commands.ask.ending import Ending
 from punie.commands.ask.prompt import PromptText, prompt_text
 from punie.commands.flags import settings_flags
@@ -134,7 +135,10 @@ class AskMode:
                     prompt = await self._prompt(session)
                 if prompt is None or self._interrupted is not None:
                     return TurnReport(StopReason.CANCELLED)
-                return await agent.begin_turn(session.id, prompt).run()
+                turn = agent.begin_turn(session.id, prompt)
+                if session.durable is not None:
+                    self._say({"type": "turn", "turnId": turn.id})
+                return await turn.run()
             finally:
                 with anyio.CancelScope(shield=True):
                     await session.recorder.notices.send()
@@ -240,11 +244,15 @@ async def _changes(session: LiveSession) -> Sequence[ChangedFile]:
     return ()
 
 
-def run_ask(*, as_json: bool, cwd: str, prompt: str | None, session: str | None, **flags: Any) -> int:
+def run_ask(
+    *, as_json: bool, cwd: str, prompt: str | None, session: str | None, detach: bool = False, **flags: Any
+) -> int:
     """Run `punie ask`; `flags` are settings. Returns the exit code, or leaves the process with it."""
     environ, directory = command_environ(), directory_of(cwd)
     try:
         text = prompt_text(prompt, sys.stderr.write)
+        if detach:
+            return detached(environ, sys.argv[1:], text, as_json=as_json)
     except CommandError as error:
         if as_json:
             return told(_error_line("usage", str(error), error.exit_code), "", as_json=True, exit_code=error.exit_code)

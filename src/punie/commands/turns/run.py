@@ -71,7 +71,7 @@ class TurnsMode:
                 (t.order.turn_id[:12], t.how or t.status.value, moment(t.began_at), one_line(t.order.cwd, 60))
                 for t in turns
             ]
-            self._say("\n".join(table(("turn", "state", "began", "directory"), rows)))
+            self._say(table(("turn", "state", "began", "directory"), rows).rstrip("\n"))
         return Exit.DONE
 
     async def watch(self, turn: KnownTurn) -> int:
