@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. Wrong usage exits with code 2, as argparse does."""
     if argv is not None:
         return _run(argv)
+    gc.set_threshold(50_000, 50)  # as in `collect_rarely`: an IDE waits for each collection while modules load
     guard_streams()
     try:
         return exit_code_with_loss(_run(sys.argv[1:]))

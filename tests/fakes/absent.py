@@ -16,6 +16,7 @@ from punie.application.turns.live_session import ForTheModel, LiveSession, Outco
 from punie.application.turns.model_shelf import ModelShelf, ReadyModel
 from punie.domain.errors import UnknownModelError
 from punie.domain.model.provider import Effort
+from punie.domain.session.session import SessionSpec
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink
 from tests.fakes.clock import FakeClock
@@ -26,7 +27,7 @@ async def nothing_kept() -> StoredSessions:
     """Stored sessions that stay none: every session ends with its process."""
     clock = FakeClock()
 
-    async def keeps(_cwd: str) -> bool:
+    async def keeps(_spec: SessionSpec) -> bool:
         await anyio.lowlevel.checkpoint()
         return False
 

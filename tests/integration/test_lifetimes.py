@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import sys
+import tempfile
 import weakref
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ from punie.application.turns.live_session import LiveSession
 from punie.bootstrap.lifespan import Process
 from punie.bootstrap.plugins import PlugIns
 from punie.bootstrap.settings.keys import MODEL
-from punie.bootstrap.warm_up import WarmUp
 from punie.domain.session.session import SessionSpec
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
+from punie.mechanics.warm_up import WarmUp
 from punie.ports.people import Peer
 from punie.ports.repository import Repository
 from punie.ports.workspace import FileTree, Workspace
@@ -169,15 +170,10 @@ class Resource:
 
 @define
 class Box:
-    """A session container with five resources, the third of which may fail."""
+    """A built session with five resources, the third of which may fail."""
 
     resources: list[Resource]
-
-    def lifecycle(self) -> list[Resource]:
-        return self.resources
-
-    def session(self) -> str:
-        return "the session"
+    session: str = "the session"
 
 
 @define
@@ -219,6 +215,37 @@ async def test_resources_are_entered_in_order_and_left_in_reverse(process: Proce
     assert log == ["r1 opened", "r2 opened", "r3 opened", "in use", "r3 closed", "r2 closed", "r1 closed"]
 
 
+async def test_what_a_killed_process_left_goes_before_a_session_is_used(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / f"punie-{'a' * 32}"
+    left.mkdir(mode=0o700)
+    (left / "lock").touch(0o600)
+    (left / "call_1.txt").write_text("theirs")
+    async with process.session_scope("s", SessionSpec(str(tmp_path)), peer()):
+        assert not left.exists()
+    await process.aclose()
+
+
+async def test_a_new_session_is_opened_with_one_look_at_the_disk(
+    process: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[SessionSpec] = []
+    read = Process._read
+
+    def counted(own: Process, spec: SessionSpec) -> Any:
+        looks.append(spec)
+        return read(own, spec)
+
+    monkeypatch.setattr(Process, "_read", counted)
+    async with PunieAgent(process.session_scope, LOG, process.stored) as agent:
+        await agent.open_session(SessionSpec(str(tmp_path)), lambda _id: peer())
+        await agent.open_session(SessionSpec(str(tmp_path)), lambda _id: peer())
+    await process.aclose()
+    assert len(looks) == 2
+
+
 async def test_this_machines_files_and_terminals_are_entered_before_the_session_that_uses_them(
     process: Process, tmp_path: Path
 ) -> None:
@@ -227,20 +254,23 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     from punie.application.sessions.recorder import SessionRecorder
     from punie.application.turns.conversation import Conversation
     from punie.application.turns.provider_lists import ProviderLists
-    from punie.bootstrap.container import SessionContainer
+    from punie.bootstrap.container import BuiltSession
     from punie.bootstrap.engines import EngineShelf
     from punie.bootstrap.session_setup import SessionSetup
 
     container: Any = await process._container()
-    settings = process.settings(str(tmp_path))
+    spec = SessionSpec(str(tmp_path))
+    settings, found = process._read(spec)
     shelf = EngineShelf(process.engines, ProviderLists(), settings, (), process.log)
     conversation = Conversation(process.engines.get(settings[MODEL]), shelf)
-    setup = SessionSetup("s", SessionSpec(str(tmp_path)), settings, conversation, (), PlugIns(), process.log)
-    box: SessionContainer = container.session(setup=setup, peer=peer())
-    recorder, outputs, terminals, *servers, session = box.lifecycle()
+    setup = SessionSetup("s", spec, settings, conversation, found, PlugIns(), process.log)
+    built: BuiltSession = container.session(setup=setup, peer=peer())
+    recorder, outputs, terminals, *servers, session = built.resources
     assert isinstance(recorder, SessionRecorder)
     assert servers[0] is not None  # of code, which starts with the first question to it
     assert servers[1:] == [None, None]  # none are configured
     assert isinstance(terminals, LocalTerminals)
     assert isinstance(outputs, LocalOutputStore)
-    assert session is box.session()
+    assert session is built.session
+    other: BuiltSession = container.session(setup=setup, peer=peer())
+    assert not {id(part) for part in built.resources if part} & {id(part) for part in other.resources if part}

@@ -1,11 +1,14 @@
 """The graph of a session's parts. The functions that build them are in `machine_parts.py` and `session_parts.py`.
 
-dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. A session's
-container is given values and never a provider of another container, which would keep every session alive.
+dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. The container of
+sessions is given values and never a provider of another container, which would keep every session alive.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from attrs import frozen
 from dependency_injector import containers, providers
 
 from punie.adapters.local.machine import LocalClock
@@ -19,16 +22,22 @@ from punie.bootstrap.session_setup import SessionSetup, Shared
 from punie.bootstrap.tool_profiles import other_parties
 from punie.ports.people import Peer
 
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from punie.application.sessions.recorder import SessionRecorder
+    from punie.application.turns.live_session import LiveSession
+
+    Resource: TypeAlias = AbstractAsyncContextManager[Any] | None
+
 
 class SessionContainer(containers.DeclarativeContainer):
-    """Every part of one session; lives as long as the session.
+    """Every part of a session. One container, which lives as long as the process, builds all sessions (`build`).
 
-    The session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (values
-    that all sessions of the process share). The resources in `lifecycle` are entered in order and left in reverse; None
-    is in the place of a resource that the session does not have.
+    A session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (values
+    that all sessions of the process share). The resources in `lifecycle` are entered in order and left in reverse.
 
-    Each provider calls a function whose arguments the type checker sees. A chain of attribute providers would also be
-    copied for every session.
+    Each provider calls a function whose arguments the type checker sees.
     """
 
     setup = providers.Dependency(instance_of=SessionSetup)
@@ -59,9 +68,8 @@ class SessionContainer(containers.DeclarativeContainer):
     discover = providers.Singleton(parts.discover, setup, peer, validator, clock)
     assemble = providers.Singleton(parts.assemble, setup, peer, local, client_ledger, outputs)
     registry = providers.Singleton(parts.registry, setup, peer, local)
-    skills = providers.Singleton(parts.skills, setup)
     plug_ins = providers.Singleton(parts.plug_in_tools, setup, validator, others)
-    further = providers.Singleton(parts.further_tools, setup, peer, recorder, skills, plug_ins, servers)
+    further = providers.Singleton(parts.further_tools, setup, peer, recorder, plug_ins, servers)
     composed = providers.Singleton(parts.composed, setup)
     toolbox = providers.Singleton(Toolbox, discover, assemble, registry, further, composed)
     offered = providers.Singleton(parts.offered, setup, toolbox, servers)
@@ -71,14 +79,38 @@ class SessionContainer(containers.DeclarativeContainer):
     permission = providers.Singleton(parts.permission, setup, peer, context, files, shared)
     hooks = providers.Singleton(parts.hooks, setup, context, permission, recorder, boxes)
     desk = providers.Singleton(parts.desk, setup, local, context, offered, permission, outputs, shared, hooks)
-    instructions = providers.Singleton(parts.instructions, setup, peer, guard, skills, recorder)
+    instructions = providers.Singleton(parts.instructions, setup, peer, guard, recorder)
     session = providers.Singleton(parts.session, setup, desk, recorder, instructions, assemble)
     lifecycle = providers.List(recorder, outputs, terminals, code, connections, server_registry, session)
 
 
+@frozen
+class BuiltSession:
+    """A session and the resources to enter before it is used; None is in the place of one that it does not have."""
+
+    recorder: SessionRecorder
+    resources: list[Resource]
+    session: LiveSession
+
+
+def build(box: SessionContainer, setup: SessionSetup, peer: Peer) -> BuiltSession:
+    """The parts of a new session. The container keeps none of them, and a copy of it would cost more than the building.
+
+    Nothing here waits, so that no other session is built meanwhile.
+    """
+    with box.override_providers(setup=providers.Object(setup), peer=providers.Object(peer)):
+        try:
+            return BuiltSession(box.recorder(), cast("list[Resource]", box.lifecycle()), box.session())
+        finally:
+            for part in box.providers.values():
+                if isinstance(part, providers.Singleton):
+                    part.reset()
+
+
 class ProcessContainer(containers.DeclarativeContainer):
-    """The values that all sessions of the process share, and the factory of their containers; lives as long as it."""
+    """The values that all sessions of the process share, and the builder of sessions; lives as long as the process."""
 
     shared = providers.Dependency(instance_of=Shared)
     stored = providers.Dependency(instance_of=StoredSessions)
-    session = providers.Factory(SessionContainer, shared=shared)
+    box = providers.Singleton(SessionContainer, shared=shared)
+    session = providers.Callable(build, box)

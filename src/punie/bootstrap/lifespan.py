@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import logging
 import os
 import platform
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
 from attrs import define, evolve, field
 
-from punie.adapters.local.server_files import ConfiguredServers
 from punie.application.agent import PunieAgent
 from punie.application.sessions.going_back import committed_in
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, engine_of, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
-from punie.bootstrap.server_files import configured_servers, permitted
-from punie.bootstrap.settings.files import hooks_files, state_dir
+from punie.bootstrap.settings.files import state_dir
 from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL, TURN_WAIT_S
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
-from punie.bootstrap.warm_up import WarmUp, load_servers, load_validator
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.session import SessionSpec
 from punie.mechanics.process_group import close_to_others
+from punie.mechanics.warm_up import WarmUp, collect_again, collect_rarely
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
     from punie.application.sessions.stored import StoredSessions
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
-    from punie.bootstrap.hook_files import FoundHooks
     from punie.bootstrap.optional_parts import KeptStore
+    from punie.bootstrap.session_setup import FilesFound
     from punie.domain.model.provider import ModelSettings
     from punie.mechanics.jsonrpc.connection import Connection
     from punie.ports.turns import TurnBook
@@ -76,18 +75,20 @@ class Process:
     _book: TurnBook | None = field(default=None, init=False)
     _telemetry: Telemetry | None = field(default=None, init=False)
     _keys: StoredKeys | None = field(default=None, init=False)
-    _just_read: dict[str, Settings] = field(factory=dict[str, Settings], init=False)
+    _just_read: tuple[SessionSpec, Settings, FilesFound] | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         if self.engines.reach is None:
             self.engines.reach = self._stored_key
         self.warm_up = WarmUp(
             {
+                "rarely": collect_rarely,
                 "container": self._build_container,
                 "plug-ins": self._scan_plug_ins,
-                "servers": load_servers,
+                "servers": _load_servers,
                 "closed": close_to_others,
                 "engine": self._load_engine,
+                "again": collect_again,
             }
         )
 
@@ -102,20 +103,12 @@ class Process:
         """The settings for a session in that directory. Raises `SettingsError`."""
         return load_settings(self.environ, self.flags, cwd, stored_trust(self.environ, self.log))
 
-    async def _read(self, cwd: str) -> Settings:
-        """As `settings`, in a thread: a project's file may take its time."""
-        return await anyio.to_thread.run_sync(self.settings, cwd)
+    def _read(self, spec: SessionSpec) -> tuple[Settings, FilesFound]:
+        """The settings of a session and the files about it. Blocks: a project's file may take its time."""
+        from punie.bootstrap.session_setup import find_files
 
-    def _configured(self, spec: SessionSpec) -> tuple[ConfiguredServers, tuple[FoundHooks, ...]]:
-        """The client's servers, the project's and the user's, with the problems of files; and the files of hooks."""
-        found = configured_servers(self.environ, spec.cwd)
-        sent = permitted(spec.servers, self.environ) if spec.servers else ()
-        servers = evolve(found, configs=(*sent, *found.configs))
-        if not any(map(os.path.exists, hooks_files(self.environ, spec.cwd))):
-            return servers, ()
-        from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
-
-        return servers, configured_hooks(self.environ, spec.cwd, stored_trust(self.environ, self.log))
+        settings = self.settings(spec.cwd)
+        return settings, find_files(self.environ, spec, settings, stored_trust(self.environ, self.log), self.log)
 
     async def stored(self) -> StoredSessions:
         """The sessions that are kept."""
@@ -133,37 +126,37 @@ class Process:
         from punie.application.turns.conversation import Conversation
         from punie.bootstrap.session_setup import SessionSetup
 
-        spec = spec if spec.person.name else evolve(spec, person=local_person())
         container = await self._container()
         plug_ins = cast("PlugIns", await self.warm_up.result("plug-ins"))
-        found, hooks = await anyio.to_thread.run_sync(self._configured, spec)
-        servers = found.configs
-        just_read = self._just_read.pop(spec.cwd, None)
         is_new = taken is None or taken.summary is None
-        read = just_read if is_new and just_read is not None else await self._read(spec.cwd)
+        just_read, self._just_read = self._just_read, None
+        if just_read is None or just_read[0] is not spec:
+            just_read = (spec, *await anyio.to_thread.run_sync(self._read, spec))
+        _, read, found = just_read
+        spec = spec if spec.person.name else evolve(spec, person=local_person())
         read = read.meant_for(spec.person)
-        shelf = EngineShelf(self.engines, self._lists, read, servers, self.log)
+        shelf = EngineShelf(self.engines, self._lists, read, found.servers, self.log)
         settings = await self._as_it_was(shelf, taken)
         engine = engine_of(self.engines, settings)
         settings = sized_by(engine, settings)
         if peer.catalog is not None and not self._has_validator:  # without a catalogue the first call loads it
+            from punie.adapters.schema.argument_validator import load_validator
+
             await anyio.to_thread.run_sync(load_validator)
             self._has_validator = True
         conversation = await Conversation.of(container.stored(), engine, shelf, taken)
-        for file in hooks:  # no tool writes a file that runs without a question
+        for file in found.hooks:  # no tool writes a file that runs without a question
             settings = protecting(settings, (f"{spec.cwd}/{name}" for name in file.scripts))
-        doubts = (*settings.doubts, *found.problems)
-        for doubt in doubts:
+        for doubt in found.doubts:
             self.log.info("%s", doubt)
-        setup = SessionSetup(session_id, spec, settings, conversation, servers, plug_ins, self.log, hooks, doubts)
-        box = container.session(setup=setup, peer=peer)
+        setup = SessionSetup(session_id, spec, settings, conversation, found, plug_ins, self.log)
+        built = container.session(setup=setup, peer=peer)
         if self._telemetry is not None:
-            box.recorder().watch = self._telemetry.watch(session_id).take
+            built.recorder.watch = self._telemetry.watch(session_id).take
+        live = built.session
         async with AsyncExitStack() as stack:
-            for resource in cast("list[AbstractAsyncContextManager[object] | None]", box.lifecycle()):
-                if resource is not None:
-                    await stack.enter_async_context(resource)
-            live = box.session()
+            for resource in filter(None, built.resources):
+                await stack.enter_async_context(resource)
             if taken is not None and not is_new and live.desk.permission.changes is not None:
                 await live.desk.permission.changes.recover(committed_in(taken.store, session_id))
             yield live
@@ -223,6 +216,7 @@ class Process:
             ),
             stored=providers.Singleton(self._stored_sessions),
         )
+        container.box()
         with suppress(SettingsError):  # raised again to every caller that asks for them
             container.stored()
         return container
@@ -238,9 +232,10 @@ class Process:
         clock, wait_s = LocalClock(), settings[TURN_WAIT_S]
         return StoredSessions(self._store, clock, self.log, self._keeps, self._book, self.goes_on, wait_s)
 
-    async def _keeps(self, cwd: str) -> bool:
-        """Whether a new session is kept. The settings read here are used for the session as well."""
-        settings = self._just_read[cwd] = await self._read(cwd)
+    async def _keeps(self, spec: SessionSpec) -> bool:
+        """Whether a new session is kept. Whatever is read here is used for the session as well."""
+        settings, found = await anyio.to_thread.run_sync(self._read, spec)
+        self._just_read = (spec, settings, found)
         return settings[KEEP_SESSIONS]
 
     def _scan_plug_ins(self) -> PlugIns:
@@ -309,6 +304,12 @@ def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:
     if was is None or was.looseness >= settings.policy.mode.looseness:
         return settings
     return evolve(settings, policy=evolve(settings.policy, mode=was))
+
+
+def _load_servers() -> None:
+    """Load what a session with MCP servers has more (10 ms), so that opening one takes no longer than any other."""
+    for module in ("adapters.mcp.servers", "adapters.local.program_files", "application.servers.session_servers"):
+        importlib.import_module(f"punie.{module}")
 
 
 def _shell_info(environ: Mapping[str, str]) -> ShellInfo:

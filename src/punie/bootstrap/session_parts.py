@@ -14,7 +14,7 @@ from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.machine import LocalClock, is_installed
 from punie.adapters.local.project_facts import LocalFacts
-from punie.adapters.local.project_texts import LocalProjectNotes, LocalPromptFiles, LocalSkills
+from punie.adapters.local.project_texts import LocalProjectNotes
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.application.desk.approvals import OpenQuestions
 from punie.application.desk.call import SessionContext
@@ -83,7 +83,7 @@ def recorder(setup: SessionSetup, peer: Peer, clock: LocalClock) -> SessionRecor
     made = SessionRecorder(peer.events, clock, setup.conversation.record(clock, setup.log))
     if setup.settings[KEEP_SESSIONS] and not made.record.is_kept:
         made.notices.warn("This session will not be kept", "Its log cannot be written; Punie's own log says why.")
-    for doubt in setup.doubts:
+    for doubt in setup.files.doubts:
         made.notices.warn("Check your settings", doubt)
     return made
 
@@ -95,7 +95,7 @@ def connections(
     setup: SessionSetup, peer: Peer, clock: LocalClock, validator: JsonSchemaRsValidator
 ) -> McpServers | None:
     """The connections to MCP servers; None where none are configured."""
-    if not setup.servers:
+    if not setup.files.servers:
         return None
     from punie.adapters.mcp.servers import McpServers
 
@@ -127,7 +127,7 @@ def server_registry(
         log=setup.log,
         warn=recorder.notices.warn,
     )
-    return ServerRegistry(setup.servers, around, shared.server_approvals)
+    return ServerRegistry(setup.files.servers, around, shared.server_approvals)
 
 
 def servers(
@@ -180,11 +180,6 @@ def registry(setup: SessionSetup, peer: Peer, local: Services) -> ToolRegistry:
     return made
 
 
-def skills(setup: SessionSetup) -> LocalSkills:
-    """The skills of the user and of the project."""
-    return LocalSkills(setup.settings.skills_folder, setup.spec.roots, setup.log)
-
-
 def plug_in_tools(setup: SessionSetup, validator: JsonSchemaRsValidator, others: OtherParties) -> PlugInTools:
     """The tools of installed plug-ins."""
     return PlugInTools(setup.id, setup.spec.cwd, setup.plug_ins.providers, validator, setup.log, others)
@@ -204,13 +199,13 @@ def further_tools(
     setup: SessionSetup,
     peer: Peer,
     recorder: SessionRecorder,
-    skills: LocalSkills,
     plug_ins: PlugInTools,
     servers: Elsewhere,
 ) -> ListMore:
     """Lists the tools beside those of the plan: those about the conversation, of plug-ins and of MCP servers."""
     asking = () if peer.elicitor is None else (AskUser(peer.elicitor),)
     own: tuple[SessionTool, ...] = (UpdatePlan(recorder), *asking, *web_tools(setup))
+    skills = setup.files.skills
 
     async def further() -> tuple[SessionTool, ...]:
         loading = (LoadSkill(skills),) if await skills.skills() else ()
@@ -221,12 +216,12 @@ def further_tools(
 
 def composed(setup: SessionSetup) -> ComposedTools:
     """The tools that are made of others: pipelines and code mode."""
-    return ComposedTools(setup.spec, setup.settings, setup.log)
+    return ComposedTools(setup.spec, setup.settings, setup.log, setup.files.pipelines)
 
 
 def offered(setup: SessionSetup, toolbox: Toolbox, servers: Elsewhere) -> OfferedTools:
     """The tools as the model sees them."""
-    return OfferedTools(toolbox, disclosure_of(setup.settings, setup.servers), stem, servers)
+    return OfferedTools(toolbox, disclosure_of(setup.settings, setup.files.servers), stem, servers)
 
 
 # ------------------------------------------------------------ desk and session
@@ -263,11 +258,11 @@ def hooks(
     boxes: Boxes | None,
 ) -> SessionHooks | None:
     """The user's commands on events of the session; None where there are none."""
-    for found in setup.hooks:
+    for found in setup.files.hooks:
         for problem in found.read.problems:
             recorder.notices.warn(f"Hooks: {found.path}", problem)
             setup.log.warning("%s: %s", found.path, one_line(problem, 300))
-    if not any(found.read.hooks for found in setup.hooks):
+    if not any(found.read.hooks for found in setup.files.hooks):
         return None
     from punie.adapters.local.programs.spoken import SpokenLines
     from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks, bounded_by
@@ -278,7 +273,7 @@ def hooks(
         permission.approvals.audit.record, recorder.notices.warn, lambda: permission.policy.mode,
         bounded_by(context.validator), box, resumed=kept is not None and kept.summary is not None,
     )  # fmt: skip
-    return SessionHooks(tuple(hook for found in setup.hooks for hook in found.read.hooks), around)
+    return SessionHooks(tuple(hook for found in setup.files.hooks for hook in found.read.hooks), around)
 
 
 def desk(
@@ -298,14 +293,12 @@ def desk(
     return SessionDesk(context, offered, permission, outputs, shared.usage_ledger, looking, hooks)
 
 
-def instructions(
-    setup: SessionSetup, peer: Peer, guard: LocalPathGuard, skills: LocalSkills, recorder: SessionRecorder
-) -> Instructions:
+def instructions(setup: SessionSetup, peer: Peer, guard: LocalPathGuard, recorder: SessionRecorder) -> Instructions:
     """The text that the model gets before the conversation."""
     spec, kept = setup.spec, setup.conversation.kept
     notes = LocalProjectNotes(guard, spec.cwd, spec.additional_directories, recorder.notices.warn)
     facts = LocalFacts(spec.cwd, peer.person)
-    return Instructions(spec.cwd, notes, skills, facts, None if kept is None else kept.told)
+    return Instructions(spec.cwd, notes, setup.files.skills, facts, None if kept is None else kept.told)
 
 
 def session(
@@ -339,7 +332,7 @@ def session(
         durable=conversation.durable(setup.id, setup.spec, assemble.peer.capabilities),
         while_busy=settings[WHILE_BUSY],
         searched_by="" if settings[WEB_SEARCH] else None,
-        commands=SessionCommands(OWN_COMMANDS, LocalPromptFiles(setup.spec.cwd)),
+        commands=SessionCommands(OWN_COMMANDS, setup.files.prompts),
         gauge=conversation.gauge(settings.context_tokens),
         budget=budget if budget.budget.limits else None,
     )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from attrs import define, field
 
 from punie.application.tools.session_tool import SessionTool
-from punie.bootstrap.settings.files import IN_PROJECT
 from punie.bootstrap.settings.keys import CODE_MODE, SHIPPED_PIPELINES
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.session.session import SessionSpec
@@ -28,12 +26,13 @@ NO_MONTY = "tools.code_mode is on, but run_code needs a sandbox that is not inst
 class ComposedTools:
     """The last of a session's tools, made of the others; lives as long as the session.
 
-    The files are read once, when the tools are listed first. A session without pipelines loads no module for them.
+    The files are read once, when the tools are listed first. A session that `has_pipelines` loads the modules for them.
     """
 
     spec: SessionSpec
     settings: Settings
     log: logging.Logger
+    has_pipelines: bool = False
     _pipelines: PipelineTools | None = field(default=None, init=False)
     _run_code: RunCode | None = field(default=None, init=False)
     _looked: bool = field(default=False, init=False)
@@ -42,7 +41,7 @@ class ComposedTools:
         """The pipelines, and `run_code`, whose programs may call the pipelines too."""
         if not self._looked:
             self._looked = True
-            if await anyio.to_thread.run_sync(_may_have_some, self.spec.cwd, self.settings):
+            if self.has_pipelines:
                 self._pipelines = _pipelines_of(self.spec.cwd, self.settings, self.log)
             if self.settings[CODE_MODE]:
                 self._run_code = _program_tool(self.log)
@@ -51,11 +50,6 @@ class ComposedTools:
             return pipelines
         self._run_code.reach.tools = {tool.descriptor.name: tool.descriptor for tool in (*pipelines, *others)}
         return (*pipelines, self._run_code)
-
-
-def _may_have_some(cwd: str, settings: Settings) -> bool:
-    folders = (settings.pipelines_folder, str(Path(cwd).joinpath(*IN_PROJECT)))
-    return bool(settings[SHIPPED_PIPELINES]) or any(folder is not None and Path(folder).is_dir() for folder in folders)
 
 
 def _pipelines_of(cwd: str, settings: Settings, log: logging.Logger) -> PipelineTools:

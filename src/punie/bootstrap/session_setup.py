@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from punie.adapters.local.files.output_store import temporary_folder
+from punie.adapters.local.files.private_folder import remove_abandoned
+from punie.adapters.local.project_texts import LocalPromptFiles, LocalSkills
 from punie.application.desk.approvals import Approvals
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.turns.conversation import Conversation
 from punie.bootstrap.plugins import PlugIns
+from punie.bootstrap.server_files import configured_servers, permitted
+from punie.bootstrap.settings.files import IN_PROJECT, hooks_files
+from punie.bootstrap.settings.keys import SHIPPED_PIPELINES
 from punie.bootstrap.settings.settings import Settings
+from punie.bootstrap.settings.sources import Trusted
 from punie.domain.servers.server import ServerConfig
 from punie.domain.session.session import SessionSpec
 from punie.ports.servers import ServerApprovals, ServerListings
@@ -23,21 +33,56 @@ if TYPE_CHECKING:
 
 
 @frozen
-class SessionSetup:
-    """Everything that is decided about a session before its parts are built; lives as long as the session.
+class FilesFound:
+    """The content of the files about a session as it opens; lives as long as the session.
 
-    `doubts` are sentences for a person about files and settings that are not as they were meant.
+    `servers` are the client's, the project's and the user's. `doubts` are sentences for a person about files and
+    settings that are not as they were meant. `pipelines` says whether there may be any.
     """
+
+    servers: tuple[ServerConfig, ...]
+    hooks: tuple[FoundHooks, ...]
+    doubts: tuple[str, ...]
+    skills: LocalSkills
+    prompts: LocalPromptFiles
+    pipelines: bool
+
+
+def find_files(
+    environ: Mapping[str, str], spec: SessionSpec, settings: Settings, trusted: Trusted, log: logging.Logger
+) -> FilesFound:
+    """Read the files about a session, all at one go: a change of threads for each would take longer than the reading.
+
+    Changes of files that a killed process had begun are completed before. Blocks. Raises `SettingsError`.
+    """
+    remove_abandoned(temporary_folder())
+    found, hooks = configured_servers(environ, spec.cwd), ()
+    if any(map(os.path.exists, hooks_files(environ, spec.cwd))):
+        from punie.bootstrap.hook_files import configured_hooks  # hardly any user has the files
+
+        hooks = configured_hooks(environ, spec.cwd, trusted)
+    skills = LocalSkills(settings.skills_folder, spec.roots, log)
+    skills.look()
+    prompts = LocalPromptFiles(spec.cwd)
+    prompts.look()
+    folders = (settings.pipelines_folder, str(Path(spec.cwd).joinpath(*IN_PROJECT)))
+    pipelines = bool(settings[SHIPPED_PIPELINES]) or any(map(os.path.isdir, filter(None, folders)))
+    doubts = (*settings.doubts, *found.problems)
+    sent = permitted(spec.servers, environ) if spec.servers else ()
+    return FilesFound((*sent, *found.configs), hooks, doubts, skills, prompts, pipelines)
+
+
+@frozen
+class SessionSetup:
+    """Everything that is decided about a session before its parts are built; lives as long as the session."""
 
     id: str
     spec: SessionSpec
     settings: Settings
     conversation: Conversation
-    servers: tuple[ServerConfig, ...]
+    files: FilesFound
     plug_ins: PlugIns
     log: logging.Logger
-    hooks: tuple[FoundHooks, ...] = ()
-    doubts: tuple[str, ...] = ()
 
 
 @frozen

@@ -18,8 +18,9 @@ def home_of(environ: Mapping[str, str] = os.environ) -> str:
     directories. In containers neither may be there: `Path.home()` raises then.
     """
     home = environ.get("HOME", "")
-    if not Path(home).is_absolute():
-        home = os.path.expanduser("~") if sys.platform == "win32" else _home_of_account()  # noqa: PTH111 - never raises
+    if Path(home).is_absolute():
+        return os.path.abspath(home)  # noqa: PTH100 - no link is to be followed
+    home = os.path.expanduser("~") if sys.platform == "win32" else _home_of_account()  # noqa: PTH111 - never raises
     return os.path.abspath(home) if Path(home).is_absolute() else NO_HOME  # noqa: PTH100 - no link is to be followed
 
 

@@ -8,7 +8,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from punie.bootstrap.warm_up import WarmUp
+from punie.mechanics.warm_up import WarmUp
 
 pytestmark = pytest.mark.anyio
 

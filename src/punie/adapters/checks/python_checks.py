@@ -37,10 +37,12 @@ _PLAIN_FIRST = "._/"
 
 
 def _found(cwd: str, tools: tuple[str, ...], *, own: bool = True) -> Iterator[tuple[str, str]]:
-    places = [[str(Path(cwd, ".venv", "bin"))], [str(Path(sys.executable).parent)], os.get_exec_path()]
-    for place in places:
+    venv = os.path.join(cwd, ".venv", "bin")  # noqa: PTH118 - a session that opens looks several times, and Path is slow
+    for place in ((venv,), (sys.executable.rpartition(os.sep)[0],), os.get_exec_path()):
         folders = os.pathsep.join(
-            folder for folder in place if own or not is_inside(str(Path(folder).absolute()), (cwd,))
+            folder
+            for folder in filter(os.path.isdir, place)
+            if own or not is_inside(str(Path(folder).absolute()), (cwd,))
         )
         for tool in tools if folders else ():
             program = shutil.which(tool, path=folders)

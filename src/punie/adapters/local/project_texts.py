@@ -163,14 +163,20 @@ def _note(path: str, limit: int) -> _Note | None:
 # ------------------------------------------------------------ prompts
 
 
-@frozen
+@define
 class LocalPromptFiles(PromptFiles):
     """Prompts of the session's directory itself: no folder below it, and no link on the way. Lives as long as it."""
 
     cwd: str
+    _first: tuple[PromptFile, ...] | None = field(default=None, init=False)
+
+    def look(self) -> None:
+        """Read the files now, for the first `read`. Blocks."""
+        self._first = _prompts(self.cwd)
 
     async def read(self) -> tuple[PromptFile, ...]:
-        return await anyio.to_thread.run_sync(_prompts, self.cwd)
+        first, self._first = self._first, None
+        return await anyio.to_thread.run_sync(_prompts, self.cwd) if first is None else first
 
 
 def _prompts(cwd: str) -> tuple[PromptFile, ...]:
@@ -215,8 +221,8 @@ class LocalSkills(SkillShelf):
     async def skills(self) -> tuple[Skill, ...]:
         async with self._looking:
             if self._found is None:
-                self._found = await anyio.to_thread.run_sync(self._look)
-        return self._found
+                await anyio.to_thread.run_sync(self.look)
+        return self._found or ()
 
     async def load(self, skill: Skill) -> SkillText:
         try:
@@ -224,7 +230,8 @@ class LocalSkills(SkillShelf):
         except (OSError, BrokenSkillError) as error:
             raise ToolFailedError(f"The skill {skill.name} cannot be read any more: {_why(error)}.") from error
 
-    def _look(self) -> tuple[Skill, ...]:
+    def look(self) -> None:
+        """Find the skills, which are looked for once. Blocks."""
         found: dict[str, Skill] = {}
         for folder in self._folders():
             try:
@@ -240,7 +247,7 @@ class LocalSkills(SkillShelf):
                 self.log.warning("the skill in %s is left out: there are %d before it", folder, SKILLS_LIMIT)
             else:
                 found[skill.name] = skill
-        return tuple(found.values())
+        self._found = tuple(found.values())
 
     def _folders(self) -> Iterator[str]:
         if self.own_folder is not None:

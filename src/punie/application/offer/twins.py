@@ -8,6 +8,7 @@ from punie.application.offer.bridged import BridgedTool
 from punie.application.offer.profiles import ToolRow, Wins
 from punie.application.tools.session_tool import SessionTool
 from punie.domain.tools.catalog import Twins
+from punie.domain.tools.tool import ToolSource
 
 
 def hidden_twins(tools: Sequence[SessionTool], by_client: Container[str], choice: Twins) -> dict[str, str]:
@@ -19,16 +20,16 @@ def hidden_twins(tools: Sequence[SessionTool], by_client: Container[str], choice
     """
     if choice is Twins.BOTH:
         return {}
-    own = {
-        name
-        for tool in tools
-        for name in (tool.descriptor.name, *(f"{tool.descriptor.name}-{part}" for part in tool.parts))
-    }
     hidden: dict[str, str] = {}
     purposes: dict[str, list[tuple[ToolRow, BridgedTool]]] = {}
     for tool in tools:
-        if isinstance(tool, BridgedTool) and tool.row.purpose:
+        if tool.descriptor.source is not ToolSource.BUILT_IN and isinstance(tool, BridgedTool) and tool.row.purpose:
             purposes.setdefault(tool.row.purpose, []).append((tool.row, tool))
+    own = {
+        name
+        for tool in (tools if purposes else ())
+        for name in (tool.descriptor.name, *(f"{tool.descriptor.name}-{part}" for part in tool.parts))
+    }
     for purpose, twins in purposes.items():
         twins.sort(key=lambda twin: (not twin[1].works, twin[0].place))
         (row, best), *others = twins

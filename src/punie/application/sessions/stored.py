@@ -24,7 +24,7 @@ from punie.ports.turns import TurnBook
 
 @define
 class StoredSessions:
-    """The sessions of a store; lives as long as the process. `keeps` says whether sessions of a directory are kept.
+    """The sessions of a store; lives as long as the process. `keeps` says whether a new session is kept.
 
     `book` has the turns that survive their process; None where none does. Where it `goes_on`, a session that is taken
     up goes on with a turn that was broken off; such a turn waits `wait_s` for its client.
@@ -33,14 +33,14 @@ class StoredSessions:
     store: SessionStore
     clock: Clock
     log: logging.Logger
-    keeps: Callable[[str], Awaitable[bool]] | None = None
+    keeps: Callable[[SessionSpec], Awaitable[bool]] | None = None
     book: TurnBook | None = None
     goes_on: bool = False
     wait_s: float = 86_400.0
 
     async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""
-        if self.keeps is not None and not await self.keeps(spec.cwd):
+        if self.keeps is not None and not await self.keeps(spec):
             return None
         begun = SessionBegun(spec.cwd, spec.additional_directories, owner=spec.person.owner or None)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
@@ -144,13 +145,14 @@ HOME_ENTRIES = (
 """The entries of Punie below `PUNIE_HOME`; the directory may hold projects as well."""
 
 
-def own_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+def own_files(environ: Mapping[str, str], cwd: str, private: Iterable[str] | None = None) -> tuple[str, ...]:
     """Absolute paths of Punie's own files and directories, as they are named and with links followed.
 
     A directory around `cwd` is left out, since nothing could be written in the project otherwise; its files that are
-    known by name are listed.
+    known by name are listed. `private` are the `private_files`, where they are known already.
     """
-    return _outside((*_private(environ), *_named(environ)), cwd)
+    private = private_files(environ, cwd) if private is None else private
+    return tuple(sorted({*private, *_outside(_named(environ), cwd)}))
 
 
 def private_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
@@ -159,7 +161,14 @@ def private_files(environ: Mapping[str, str], cwd: str) -> tuple[str, ...]:
 
 
 def _outside(paths: Iterable[Path], cwd: str) -> tuple[str, ...]:
-    found = {variant for path in paths for variant in (os.path.abspath(path), os.path.realpath(path))}  # noqa: PTH100 - links are followed in the other variant alone
+    folders: dict[str, str] = {}  # many files are in few folders, and a folder's links are followed once
+    found: set[str] = set()
+    for path in map(os.fspath, paths):
+        folder, name = os.path.split(path)
+        real = folders.get(folder) or folders.setdefault(folder, os.path.realpath(folder))
+        inside = os.path.normpath(f"{real.rstrip(os.sep)}{os.sep}{name}")
+        is_plain = sys.platform != "win32" and not os.path.islink(inside)  # noqa: PTH114 - it is looked at as it is named
+        found |= {os.path.abspath(path), inside if is_plain else os.path.realpath(inside)}  # noqa: PTH100 - links are followed in the other variant alone
     here = os.path.realpath(cwd)
     return tuple(sorted(path for path in found if not is_inside(here, (path,))))
 

@@ -105,14 +105,15 @@ def trace_settings(
     profiles, held = _own_profiles(profiles_file(environ)), layers.held
     if profiles and any(name.startswith("permissions.") for name in bounds.values):
         profiles, held = (), (*held, f"the profiles of tools in {profiles_file(environ)}: the managed settings decide")
-    protected = (*own_files(environ, cwd), *([bounds.path] if bounds.path else []))
+    private = private_files(environ, cwd)
+    protected = (*own_files(environ, cwd, private), *([bounds.path] if bounds.path else []))
     settings = evolve(
         settings,
         policy=Policy(
             settings[MODE],
             tuple(layers.rules),
             protected,
-            private_files(environ, cwd),
+            private,
             loosest=layers.loosest,
             grants=settings[OWN_RULES],
         ),

@@ -19,11 +19,11 @@ from attrs import define, field
 
 from punie.adapters.acp.agent import AcpAgent
 from punie.adapters.acp.handshake import PROTOCOL_VERSION
-from punie.bootstrap.warm_up import WarmUp
 from punie.commands.flags import settings_flags
 from punie.commands.running import Exit, beside, exit_at_once, start_logging, warn_at_a_terminal, watch_signals, wrong
 from punie.mechanics.jsonrpc.connection import Connection
 from punie.mechanics.jsonrpc.stdio import MAX_LINE_BYTES, FdTransport, claim_stdin, claim_stdout
+from punie.mechanics.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from punie.adapters.acp.sessions import SessionMethods

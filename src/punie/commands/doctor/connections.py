@@ -17,7 +17,6 @@ from punie.bootstrap.server_files import configured_servers
 from punie.bootstrap.settings.files import pipelines_folder, state_dir
 from punie.bootstrap.settings.keys import ENGINE, MODEL, WEB, WEB_SEARCH
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.warm_up import WarmUp
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.servers.run import servers_here
 from punie.commands.setup.person import LIMIT_S, try_model
@@ -25,6 +24,7 @@ from punie.domain.errors import EngineError
 from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerInfo, ServerStatus
 from punie.mechanics.jsonrpc.errors import RpcError
+from punie.mechanics.warm_up import WarmUp
 from punie.ports.engine import ModelEngine, WebSearching
 from punie.ports.servers import ServerUnavailableError
 from punie_ide.local import punie_command

@@ -15,9 +15,9 @@ import anyio
 from attrs import define, field, frozen
 
 from punie.bootstrap.settings.sources import Traced
-from punie.bootstrap.warm_up import WarmUp
 from punie.domain.errors import PunieError
 from punie.domain.values.display import one_line
+from punie.mechanics.warm_up import WarmUp
 
 LONGEST = 2_000
 _LABELS = {True: "ok", False: "FAIL"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from punie.domain.model.provider import OF_FILES
 
@@ -17,6 +18,7 @@ _FAMILIES = (
 """Patterns in names of models; the makers' own figures, rounded down. The first that fits is used."""
 
 
+@lru_cache(maxsize=64)
 def known_context_tokens(model: str | None) -> int | None:
     """The length of a model's context, by its name with or without the provider; None where the name is unknown."""
     name = (model or "").casefold()

@@ -47,8 +47,8 @@ class LeftOut:
 def why_unavailable(tool: ToolDescriptor, around: Surroundings) -> str | None:
     """The reason why the tool cannot work here, in words for a person; None where it can."""
     details = tool.details
-    lacking = details.required_capabilities & ~around.capabilities
-    if lacking:
+    if details.required_capabilities not in around.capabilities:
+        lacking = details.required_capabilities & ~around.capabilities
         return f"this session does not offer {' or '.join(_NEEDS[part] for part in Capability if part in lacking)}"
     if details.platforms and around.platform and around.platform not in details.platforms:
         names = " or ".join(_PLATFORMS.get(name, name) for name in details.platforms)

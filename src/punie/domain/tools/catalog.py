@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Flag, StrEnum, auto
+from functools import cached_property
 
 from attrs import field, frozen
 
@@ -172,7 +173,7 @@ class ClientCapabilities:
         """Whether the client has any method for tools, which the tier *capabilities* needs."""
         return self.lends is not Capability.NONE
 
-    @property
+    @cached_property
     def lends(self) -> Capability:
         """The capabilities that tools get by the client's own methods."""
         lent = Capability.READ_FILES if self.read_text_file else Capability.NONE
@@ -212,7 +213,7 @@ class OwnTool:
 
     def server(self, capabilities: ClientCapabilities, local: LocalTools) -> Server | None:
         """The side that carries the tool out for that client under that setting; None where neither does."""
-        if Serving.BY_CLIENT in self.serving and not self.requires & ~capabilities.lends:
+        if Serving.BY_CLIENT in self.serving and self.requires in capabilities.lends:
             return Server.CLIENT
         return Server.LOCAL if self._here(capabilities, local) else None
 

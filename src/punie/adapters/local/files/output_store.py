@@ -13,7 +13,7 @@ from typing import Self
 import anyio
 import anyio.to_thread
 
-from punie.adapters.local.files.private_folder import OF_PROGRAM, PrivateFolder, remove_abandoned
+from punie.adapters.local.files.private_folder import OF_PROGRAM, PrivateFolder
 from punie.domain.tools.execution import cut
 from punie.mechanics.files import NO_LINK, read_path
 from punie.ports.workspace import OutputStore
@@ -46,7 +46,6 @@ class LocalOutputStore(OutputStore):
         self._lock = threading.Lock()  # files grow in threads; held for moments
 
     async def __aenter__(self) -> Self:
-        await anyio.to_thread.run_sync(remove_abandoned, os.path.dirname(self.folder), abandon_on_cancel=True)
         return self
 
     async def __aexit__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -59,7 +58,6 @@ class WarmUp:
         return job.result
 
     def _work(self) -> None:
-        gc.set_threshold(50_000, 50)  # the collector would look through all that is being loaded, again and again
         for job in self._jobs.values():
             try:
                 job.result = job.work()
@@ -73,18 +71,18 @@ class WarmUp:
             for token, ready in waiters:
                 with suppress(RuntimeError):  # the event loop has ended, and nothing waits any more
                     from_thread.run_sync(ready.set, token=token)
-        gc.set_threshold(5_000, 20, 20)  # nor again in the first prompt; frozen, the sessions that are open would stay
 
 
-def load_servers() -> None:
-    """Load what a session with MCP servers has more (10 ms), so that opening one takes no longer than any other."""
-    for module in ("adapters.mcp.servers", "adapters.local.program_files", "application.servers.session_servers"):
-        importlib.import_module(f"punie.{module}")
+def collect_rarely() -> None:
+    """Have the collector run less while modules load, through which it would look again and again."""
+    gc.set_threshold(50_000, 50)
 
 
-def load_validator() -> None:
-    """Load the validator's library (5 MB, 20 ms): the event loop checks an IDE's schemas with it."""
-    from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
-    from punie.domain.values.json_value import EMPTY_OBJECT
+def collect_again() -> None:
+    """Have the collector run as is good for turns. Whatever is loaded is old from now on, without a look at it.
 
-    JsonSchemaRsValidator().problems(EMPTY_OBJECT, EMPTY_OBJECT)
+    Nothing stays frozen, since sessions may be open by now.
+    """
+    gc.freeze()
+    gc.unfreeze()
+    gc.set_threshold(5_000, 20, 20)
