@@ -9,8 +9,10 @@ import anyio.lowlevel
 import pytest
 
 from punie.application.agent import PunieAgent
+from punie.application.sessions.recorder import MemoryRecord
 from punie.domain.errors import EngineError
 from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated, TurnEnded, UsageChanged
+from punie.domain.session.log import PromptAccepted
 from punie.domain.session.turn import StopReason, Turn, TurnReport, Usage
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
@@ -371,3 +373,44 @@ async def test_every_turn_is_written_down_once_however_it_ended() -> None:
     assert [record.turn_id for record in written] == [*(asked.id for asked in bench.engine.turns), turn.id]
     assert {(record.session_id, record.model) for record in written} == {(opened.id, "none")}
     assert all(record.started_at > 1_700_000_000 for record in written)
+
+
+class SlowRecord(MemoryRecord):
+    """A record on a disk that takes the prompt only once the session's surroundings were looked at."""
+
+    looked: anyio.Event
+
+    async def begin_turn(self, accepted: PromptAccepted) -> None:
+        await self.looked.wait()
+        await super().begin_turn(accepted)
+
+
+async def test_the_surroundings_are_looked_at_while_the_first_prompt_is_written() -> None:
+    bench, record = SessionBench(), SlowRecord()
+    record.looked = anyio.Event()
+
+    async def look() -> tuple[str, ...]:
+        record.looked.set()
+        return ("shell: made up",)
+
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        (session,) = bench.sessions
+        session.model, session.recorder.record, session.instructions.look = "a:model", record, look
+        assert (await agent.begin_turn(opened.id, PROMPT).run()).stop_reason is StopReason.END_TURN
+        assert "shell: made up" in bench.engine.turns[0].instructions
+
+
+async def test_surroundings_that_cannot_be_read_fail_the_turn_and_not_the_session() -> None:
+    bench = SessionBench()
+
+    async def look() -> tuple[str, ...]:
+        raise PermissionError("no one may look")
+
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        (session,) = bench.sessions
+        session.model, session.instructions.look = "a:model", look
+        with pytest.raises(PermissionError):
+            await agent.begin_turn(opened.id, PROMPT).run()
+        assert agent.live(opened.id) is session

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias
 
+import anyio
 from attrs import define, evolve, field
 
 from punie.domain.model.text import NOTE_OPENING
@@ -74,12 +76,19 @@ class Instructions:
     told: SituationTold | None = None
     _text: str | None = field(default=None, init=False)
     _looked: tuple[str, ...] | None = field(default=None, init=False)
+    _looking: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     async def looked(self) -> tuple[str, ...]:
         """The facts that stay as long as the process."""
-        if self._looked is None:
-            self._looked = await self.look()
+        async with self._looking:
+            if self._looked is None:
+                self._looked = await self.look()
         return self._looked
+
+    async def look_ahead(self) -> None:
+        """Look now, for the next `looked`, which raises what could not be read."""
+        with suppress(OSError):
+            await self.looked()
 
     async def text(self, now: Situation) -> str:
         """The instructions, the same for every turn of the session, so that a provider's prompt cache holds.

@@ -235,6 +235,11 @@ class PromptTurn(RunningTurn):
         self._desk.cancel()
         self._scope.cancel()
 
+    def _look_ahead(self) -> None:
+        """Look at the surroundings beside the writing of the first prompt, which waits for the disk."""
+        if self.first and self.session.model != DIRECT:
+            self.session.tasks.start_soon(self.session.instructions.look_ahead)
+
     async def _answer(self, events: TurnEvents) -> StopReason:
         if self.broken is not None:
             events.before = events.usage = self.broken.used
@@ -243,9 +248,10 @@ class PromptTurn(RunningTurn):
             return await self._run(await self._keeping.turn(self.broken), events)
         await self._keeping.begin_if_asks_a_model(self.id, self.prompt)
         # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
-        await self.session.switches.empty()
-        await self.session.recorder.prompt(self.id, self.prompt, self.session.model, self.session.effort)
         session = self.session
+        await session.switches.empty()
+        self._look_ahead()
+        await session.recorder.prompt(self.id, self.prompt, session.model, session.effort)
         outcome = await session.commands.outcome(session, self.prompt, events, self.id)
         if isinstance(outcome, Answered):
             if session.instructions.told is not None:  # the last turn of a log says what the model knows
