@@ -20,7 +20,7 @@ from punie.adapters.pydantic_ai.provider_search import CORPUS, Search, lookups
 from punie.adapters.pydantic_ai.streaming import StreamedModel
 from punie.domain.model.text import called, encodable, has_failed, picture, read_arguments, result_text
 from punie.domain.tools.catalog import SearchableOffer, ToolCatalog
-from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.content import Image
 from punie.domain.values.json_value import thaw_object
 from punie.ports.engine import ToolDoor
@@ -67,7 +67,10 @@ class AnyArguments:
 
 
 class DeskToolset(AbstractToolset[TurnDeps]):
-    """Lists and calls through the desk of the turn; keeps nothing itself, so one serves every session."""
+    """Lists and calls through the desk of the turn; keeps nothing of a session, so one serves all of them."""
+
+    def __init__(self) -> None:
+        self._own: dict[str, tuple[ToolDescriptor, ToolsetTool[TurnDeps]]] = {}
 
     @property
     def id(self) -> str:
@@ -125,10 +128,17 @@ class DeskToolset(AbstractToolset[TurnDeps]):
         return self._listed_as(ToolDefinition(name=name))
 
     def _tool(self, tool: ToolDescriptor) -> ToolsetTool[TurnDeps]:
+        """The tool in the library's form, which is kept of Punie's own: every session has the same."""
+        known, made = self._own.get(tool.name, (None, None))
+        if made is not None and known is tool:
+            return made
         schema = thaw_object(tool.parameters)
-        return self._listed_as(
+        made = self._listed_as(
             ToolDefinition(name=tool.name, description=encodable(tool.description), parameters_json_schema=schema)
         )
+        if tool.source is ToolSource.BUILT_IN:
+            self._own[tool.name] = tool, made
+        return made
 
     def _listed_as(self, definition: ToolDefinition) -> ToolsetTool[TurnDeps]:
         return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=AnyArguments())
