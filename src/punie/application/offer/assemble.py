@@ -12,7 +12,7 @@ from punie.application.tools.files.shared_files import SharedFiles
 from punie.application.tools.own_tools import PLANNED
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
-from punie.domain.tools.catalog import BuiltIn, Server, ToolPlan
+from punie.domain.tools.catalog import Server, ToolPlan
 from punie.ports.people import Peer
 from punie.ports.workspace import Disk, Workspace
 
@@ -48,11 +48,12 @@ class AssembleTools:
             )
             for tool in plan.catalog
         )  # fmt: skip
-        return (*bridged, *(self._built_in(tool) for tool in plan.built_ins))
+        serving = {server: self._served(server) for server in {tool.server for tool in plan.built_ins}}
+        return (*bridged, *(PLANNED[tool.name].from_services(serving[tool.server]) for tool in plan.built_ins))
 
-    def _built_in(self, tool: BuiltIn) -> SessionTool:
-        by_client = tool.server is Server.CLIENT
-        workspace, disk = self.peer.workspace if by_client else None, self._disk()
+    def _served(self, server: Server) -> Services:
+        """The services of the tools that this side carries out."""
+        workspace, disk = self.peer.workspace if server is Server.CLIENT else None, self._disk()
         if workspace is not None and disk is not None:
             workspace = SharedFiles(workspace, disk, self.cwd)
         files = ServedFiles(
@@ -64,7 +65,7 @@ class AssembleTools:
             disk=disk,
         )
         ledger = self.client_ledger or self.local.get(TerminalLedger)
-        return PLANNED[tool.name].from_services(self.local.beside({ServedFiles: files, TerminalLedger: ledger}))
+        return self.local.beside({ServedFiles: files, TerminalLedger: ledger})
 
     def _disk(self) -> Disk | None:
         return self.local.get(Disk) if self.reads_disk and Disk in self.local.by_type else None
