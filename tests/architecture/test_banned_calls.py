@@ -42,6 +42,7 @@ CATCHES_ALL: dict[str, str] = {
     "application/turns/model_switch.py": "a stranger's engine: closing the one before must not undo the switch",
     "adapters/library/engine.py": "a provider's client: whatever keeps a list from being read is one error",
     "application/remote/room.py": "the turn: what breaks it is told to whoever waits, not to the server",
+    "adapters/oidc/tokens.py": "a stranger's issuer: whatever it answers, the server goes on with the keys it has",
     "adapters/keys/os_keyring.py": "a stranger's keyring: whatever a system raises there means that there is none",
     "adapters/websocket/server.py": "the wire: the fault of one client's connection ends that connection alone",
     "adapters/telemetry/asked_for.py": "a stranger's library: what it dislikes must not cost the agent",

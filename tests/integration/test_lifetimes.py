@@ -9,6 +9,7 @@ import sys
 import tempfile
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -186,8 +187,9 @@ class Boxes:
         assert {"setup", "peer"} == set(values)
         return self.box
 
-    def stored(self) -> None:
+    def stored(self) -> SimpleNamespace:
         """Nothing is kept."""
+        return SimpleNamespace(book=None)
 
 
 def with_resources(process: Process, *fails: bool) -> list[str]:
