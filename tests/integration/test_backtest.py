@@ -28,6 +28,7 @@ from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
 from punie.domain.values.json_value import JsonObject
+from punie.domain.values.person import Person
 from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
 from tests.fakes.permission import memory_approvals
 from tests.shellsight.corpus import lines
@@ -129,6 +130,27 @@ async def test_rules_that_changed_since_are_no_fault_of_the_record_and_a_changed
     forged = evolve(rows[0], text=json.dumps(record))
     found = again((forged, rows[1]), Policy(rules=RULES))
     assert [one.past.number for one in found.unreproduced] == [forged.number]
+
+
+async def test_a_decision_is_made_again_for_the_person_whose_it_was() -> None:
+    whose = (Person("anna", {"writers"}), Person("bert"))
+    policy = Policy(
+        rules=(
+            Rule(Verdict.ALLOW, "write_file", id="user-1", who="group:writers"),
+            Rule(Verdict.DENY, "write_file", id="user-2", who="bert"),
+        )
+    )
+    rows = [
+        evolve(row, text=json.dumps(json.loads(row.text) | {"person": person.name, "groups": [*person.groups]}))
+        for person in whose
+        for row in await driven([*others()][:2], policy.meant_for(person), memory_approvals())
+    ]
+    found = again(rows, policy)
+    assert (found.rows, found.agree, found.unreproduced) == (4, 4, ())
+    assert {past_one.case.was.rule for past_one in past_decisions(rows) if past_one is not None} == {
+        "rule:user-1",
+        "rule:user-2",
+    }
 
 
 async def test_rows_without_facts_or_with_strange_ones_are_counted_and_not_guessed() -> None:

@@ -18,6 +18,7 @@ from punie.bootstrap.settings.sources import load_settings, project_gains
 from punie.domain.errors import SettingsError
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.values.paths import is_inside
+from punie.domain.values.person import Person
 from shellsight.surroundings import ShellParser
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
@@ -90,6 +91,23 @@ def test_a_rule_is_taken_whole(place: Place) -> None:
     assert rule.modes == {Mode.ASK}
 
 
+@pytest.mark.parametrize(
+    ("person", "ids"),
+    [
+        (Person(), ["user-4"]),
+        (Person("anna"), ["user-1", "user-4"]),
+        (Person("bert", {"reviewers", "anna"}), ["user-2", "user-4"]),
+        (Person("account:reviewers"), ["user-4"]),
+        (Person("account:root"), ["user-3", "user-4"]),
+        (Person("Anna", {"Reviewers"}), ["user-4"]),
+    ],
+)
+def test_a_rule_for_somebody_is_for_nobody_else(place: Place, person: Person, ids: list[str]) -> None:
+    who = ('who = "anna"', 'who = "group:reviewers"', 'who = "account:root"', "")
+    settings = place.load("".join(f'[[permissions.rules]]\ndecision = "deny"\n{one}\n' for one in who))
+    assert [rule.id for rule in settings.meant_for(person).policy.rules] == ids
+
+
 WRONG = {
     'decision = "perhaps"': "decision",
     'tool = "x"': "decision is missing",
@@ -112,6 +130,11 @@ WRONG = {
     'decision = "deny"\nserver = ""': "server",
     'decision = "deny"\nmode = "yolo"': "mode",
     'decision = "deny"\nmode = []': "mode",
+    'decision = "deny"\nwho = ""': "who",
+    'decision = "deny"\nwho = "group:"': "who",
+    'decision = "deny"\nwho = " anna"': "who",
+    'decision = "deny"\nwho = "*@example.org"': "who",
+    'decision = "deny"\nwho = ["anna"]': "who",
     'decision = "deny"\nreason = 1': "reason",
     'decision = "deny"\nmatch = "rm"': "match",
     'decision = "deny"\nnot_match = [5]': "not_match",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -47,7 +47,7 @@ COLUMNS = "number, previous, hash, text, writer"
 LINKS = "number, hash, at"
 
 
-class SqlAuditTrail(AuditTrail):
+class SqlAuditTrail(ABC):
     """Appends to the chain of `writer`; lives as long as the process. Rows are kept for `kept_days`.
 
     Where the database cannot be used for good, decisions are not written down, which the log of `state` says.
@@ -248,7 +248,7 @@ class SqlAuditTrail(AuditTrail):
 
 
 @define
-class SqliteAuditTrail(SqlAuditTrail):
+class SqliteAuditTrail(SqlAuditTrail, AuditTrail):
     """The trail in the user's database: one chain for all processes."""
 
     order: ClassVar[str] = "number"
@@ -269,7 +269,7 @@ class SqliteAuditTrail(SqlAuditTrail):
 
 
 @define
-class PostgresAuditTrail(SqlAuditTrail):
+class PostgresAuditTrail(SqlAuditTrail, AuditTrail):
     """The trails of many installations on a server; this one's is that of `writer`."""
 
     order: ClassVar[str] = "place"

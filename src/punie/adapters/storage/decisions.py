@@ -6,7 +6,7 @@ Every question reads the file, so that a decision of another process counts at o
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -28,7 +28,7 @@ LISTING_LIMIT = 16 * 1024 * 1024
 """Characters of JSON; a listing that takes more is not kept."""
 
 
-class SqlGrantStore(GrantStore):
+class SqlGrantStore(ABC):
     """Keeps grants in an SQL database; lives as long as `state`.
 
     A grant of an account holds on the machine on which it was given: another machine may have another project in a
@@ -76,7 +76,7 @@ class SqlGrantStore(GrantStore):
 
 
 @frozen
-class SqliteGrantStore(SqlGrantStore):
+class SqliteGrantStore(SqlGrantStore, GrantStore):
     """Keeps grants in the user's database, which one machine uses."""
 
     state: State
@@ -87,7 +87,7 @@ class SqliteGrantStore(SqlGrantStore):
 
 
 @frozen
-class PostgresGrantStore(SqlGrantStore):
+class PostgresGrantStore(SqlGrantStore, GrantStore):
     """Keeps grants on a server; `here` is the name of this machine."""
 
     state: State

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,7 +33,7 @@ KEPT_S = 400 * 24 * 3600.0
 UNUSABLE = "usage: %s cannot be used: %s. Figures of this process are lost; mend or move the file and start again."
 
 
-class SqlUsageLedger(UsageLedger):
+class SqlUsageLedger(ABC):
     """Keeps records in an SQL database; lives as long as the process. Nothing is opened before it is needed.
 
     One thread writes, others read, and recording waits for neither. Where the database cannot be used, the log says so
@@ -108,8 +108,10 @@ class SqlUsageLedger(UsageLedger):
             for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
                 insert(database, f"{table} ({', '.join(columns)})", rows, "ON CONFLICT DO NOTHING")
 
+    @abstractmethod
     def _end(self) -> None:
         """Do what is left once the last record is written."""
+        ...
 
     async def _read(
         self,
@@ -143,7 +145,7 @@ class SqlUsageLedger(UsageLedger):
 
 
 @define
-class SqliteUsageLedger(SqlUsageLedger):
+class SqliteUsageLedger(SqlUsageLedger, UsageLedger):
     """Keeps records in the database at `path`, by a connection of its own."""
 
     order: ClassVar[str] = "rowid"
@@ -176,7 +178,7 @@ class SqliteUsageLedger(SqlUsageLedger):
 
 
 @define
-class PostgresUsageLedger(SqlUsageLedger):
+class PostgresUsageLedger(SqlUsageLedger, UsageLedger):
     """Keeps records on a server, where those of many machines are."""
 
     order: ClassVar[str] = "place"
@@ -187,6 +189,9 @@ class PostgresUsageLedger(SqlUsageLedger):
         default=Factory(SqlUsageLedger.batches, takes_self=True), init=False
     )
     _begun: bool = field(default=False, init=False)
+
+    def _end(self) -> None:
+        """Do nothing: other books use the connections too."""
 
     def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
         return self._state.run_here(lambda database: database.run(query, values))

@@ -66,7 +66,7 @@ class Door:
     admit: Admit | None = None
 
     async def answer(self, request: Request) -> Refusal | Admitted:
-        """Who is let in, or why the request is refused. A client without a token is told about the token only."""
+        """The visitor, or why the request is refused. A client without a token is told about the token only."""
         headers = request.headers
         if self.local_only and not _names_this_machine(_only(headers, "Host")):
             return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "This server is asked for by the name localhost only.")

@@ -276,6 +276,7 @@ class SessionPermission:
                 title=one_line(request.title),
                 facts=self._facts_of(judged),
                 person=context.person.name,
+                groups=tuple(context.person.groups),
             )
         )
 

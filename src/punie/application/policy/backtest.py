@@ -17,8 +17,9 @@ from punie.application.desk.recorded_facts import RecordedCase, case_of, digest_
 from punie.domain.permission.audit import AuditRow
 from punie.domain.permission.decisions import Decision, Finding, Policy
 from punie.domain.permission.policy import decide
-from punie.domain.permission.rules import AnsweredBy, Verdict
-from punie.domain.values.json_value import JsonObject
+from punie.domain.permission.rules import AnsweredBy, Rule, Verdict
+from punie.domain.values.json_value import JsonObject, array_in
+from punie.domain.values.person import UNNAMED, Person
 
 PolicyFor: TypeAlias = Callable[[str], Policy]
 """The policy for a session in that absolute directory."""
@@ -26,7 +27,7 @@ PolicyFor: TypeAlias = Callable[[str], Policy]
 
 @frozen
 class PastDecision:
-    """A row whose decision can be made again. `final` and `answered_by` are what came of it."""
+    """A row whose decision can be made again. `final` and `answered_by` are what came of it, `person` whose it was."""
 
     number: int
     tool: str
@@ -34,11 +35,16 @@ class PastDecision:
     final: Verdict
     answered_by: AnsweredBy
     case: RecordedCase
+    person: Person = UNNAMED
+
+    def rules(self, policies: PolicyFor) -> tuple[Rule, ...]:
+        """The rules for its directory and its person."""
+        return policies(self.case.facts.cwd).meant_for(self.person).rules
 
     def under(self, policies: PolicyFor) -> Decision:
         """The decision in the recorded mode, under the policy for its directory."""
         case, policy = self.case, policies(self.case.facts.cwd)
-        own = evolve(policy.in_mode(case.mode), protected=case.protected, private=case.private)
+        own = evolve(policy.meant_for(self.person).in_mode(case.mode), protected=case.protected, private=case.private)
         return decide(case.request, own, case.facts)
 
     @property
@@ -98,6 +104,7 @@ def _past(number: int, record: JsonObject) -> PastDecision | None:
     return PastDecision(
         number, tool, str(record["title"]), Verdict(record["verdict"]), AnsweredBy(record["answered_by"]),
         case_of(tool, cast("Mapping[str, object]", kept)),
+        Person(str(record.get("person", "")), map(str, array_in(record.get("groups")))),
     )  # fmt: skip
 
 
@@ -106,7 +113,7 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
 
     Without a proposal a decision is compared with the recorded one, else with that of today.
     """
-    rules: dict[str, str] = {}
+    rules: dict[tuple[str, Person], str] = {}
     found: list[Decided] = []
     changed, unreproduced, counts = list[Change](), list[Change](), Counter[Verdict]()
     rows = agree = other_rule = 0
@@ -119,9 +126,10 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
         differs = (now.verdict, now.rule) != (was.verdict, was.rule)
         if differs and one.case.altered:
             continue  # a rule may be about the words that were taken out
-        if cwd not in rules:
-            rules[cwd] = digest_of(today(cwd).rules)
-        if differs and one.case.by == rules[cwd]:
+        whose = cwd, one.person
+        if whose not in rules:
+            rules[whose] = digest_of(one.rules(today))
+        if differs and one.case.by == rules[whose]:
             unreproduced.append(Change(one, was, now))
         if proposed is not None:
             was, now = now, one.under(proposed)

@@ -67,8 +67,7 @@ class Settings:
 
     def meant_for(self, person: Person) -> Settings:
         """The settings of a session of that person: without the rules that are for somebody else."""
-        mine = tuple(rule for rule in self.policy.rules if rule.who is None or person.is_meant(rule.who))
-        return evolve(self, policy=evolve(self.policy, rules=mine))
+        return evolve(self, policy=self.policy.meant_for(person))
 
     @property
     def context_tokens(self) -> int | None:

@@ -17,6 +17,7 @@ from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.values.display import one_line
 
 NAME_LIMIT = 128
+MOST_GROUPS = 64
 TEXT_LIMIT = 400
 
 LATEST = 2**53
@@ -46,6 +47,10 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def _groups(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(map(_name, names))[:MOST_GROUPS])
+
+
 def _text(text: str) -> str:
     return one_line(without_secrets(text[: 4 * TEXT_LIMIT]), TEXT_LIMIT)
 
@@ -73,6 +78,7 @@ class DecisionRecord:
     title: str = field(default="", converter=_text)
     facts: Mapping[str, object] | None = None
     person: str = field(default="", converter=_name)
+    groups: tuple[str, ...] = field(default=(), converter=_groups)
 
 
 @frozen

@@ -11,6 +11,7 @@ from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.json_value import EMPTY_OBJECT, JsonObject, freeze_object
 from punie.domain.values.paths import Location
+from punie.domain.values.person import Person
 from punie.domain.values.terminal import Box
 from shellsight.report import CommandReport
 
@@ -34,6 +35,10 @@ class Policy:
     private: tuple[str, ...] = ()
     loosest: Mode = Mode.AUTO
     grants: bool = True
+
+    def meant_for(self, person: Person) -> Policy:
+        """The policy of a session of that person: without the rules that are for somebody else."""
+        return evolve(self, rules=tuple(one for one in self.rules if one.who is None or person.is_meant(one.who)))
 
     def in_mode(self, mode: Mode) -> Policy:
         """The policy in that mode, or in the loosest where that is stricter."""
