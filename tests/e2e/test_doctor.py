@@ -16,8 +16,8 @@ from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 pytestmark = pytest.mark.requirement("INTERFACES-1")
 
 NAMES = {
-    "python", "punie", "your settings", "project settings", "variables", "credentials", "model", "model tool",
-    "jetbrains", "zed", "ide tool",
+    "python", "punie", "managed settings", "your settings", "project settings", "variables", "credentials", "model",
+    "model tool", "jetbrains", "zed", "ide tool",
     "wsl", "servers", "hooks", "web", "pipelines", "state", "database", "log", "git", "sandbox", "ripgrep", "extras",
     "acp", "turns",
 }  # fmt: skip
@@ -127,7 +127,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (("punie", "doc"), {"doctor"}),
         (("punie", "doctor", "--"), {"--help", "--json", "--cwd", "--offline", "--call-tool"}),
-        (("punie", "config", ""), {"show", "explain"}),
+        (("punie", "config", ""), {"show", "explain", "check"}),
         (("punie", "acp", "--mode", ""), {"read-only", "ask", "accept-edits", "auto"}),
         (("punie", "completion", "z"), {"zsh"}),
     ],

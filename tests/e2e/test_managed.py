@@ -55,8 +55,8 @@ def namespace(tmp_path: Path) -> Namespace:
     if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("a mount namespace needs Linux, root and unshare")
     made = Namespace(tmp_path)
-    if made.run("true").returncode:
-        pytest.skip("this machine allows no mount namespace")
+    if made.run("unshare", "-U", "true").returncode:
+        pytest.skip("this machine allows no namespaces")
     return made
 
 
@@ -74,6 +74,11 @@ def test_the_policy_of_the_machine_holds_against_flags_and_variables_until_other
     assert "allowed.models of /etc/punie/managed.toml does not allow the model" in other.stderr
     explained = json.loads(namespace.punie("config", "explain", "permissions.mode", "--json").stdout)
     assert (explained["value"], explained["source"]) == ("ask", "/etc/punie/managed.toml")
+    unowned = namespace.run(
+        "env", "PUNIE_HOME=/nonexistent", "unshare", "-U", sys.executable, "-m", "punie", "config", "show", "--cwd", "/"
+    )  # root has no number there, so that the owner of the file cannot be told
+    assert (unowned.returncode, unowned.stdout) == (2, "")
+    assert "cannot be told in this user namespace" in unowned.stderr
     namespace.policy.chmod(0o664)
     allowed = namespace.punie(*ask)
     assert allowed.returncode == 0, allowed
