@@ -41,6 +41,8 @@ _TOKEN = re.compile(
     r"\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
     r"|npm_\w{16,}|pypi-[\w-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
+_HARMLESS = re.compile(r"[\w./-]{0,15}")
+"""Words that neither name a secret nor are long enough for a token; most words are of this kind."""
 _IN_ADDRESS = re.compile(r"(://)[^/@\s]+@")
 _BEFORE_SECRET = re.compile(r"--?(?:\w+-)*(?:pass(?:word|wd|phrase)?|secret|token|api-key|auth\w*|credentials?)")
 _SENDERS = frozenset({"curl", "wget", "http", "https", "xh"})
@@ -134,11 +136,14 @@ class _Words:
         return kept
 
     def one(self, word: str, before: str = "", *, secret: bool = False) -> str:
+        sent = secret or (_BEFORE_SECRET.fullmatch(before) is not None and not word.startswith("-"))
+        if not sent and _HARMLESS.fullmatch(word):
+            return word
         safe = word if len(word) <= LONGEST else f"{word[:40]}{TAKEN_OUT}"
         name, given, _ = safe.partition("=")
         if given and is_secret_name(name.lstrip("-")):
             safe = f"{name}={TAKEN_OUT}"
-        elif secret or (_BEFORE_SECRET.fullmatch(before) and not word.startswith("-")):
+        elif sent:
             safe = TAKEN_OUT
         else:
             safe = _TOKEN.sub(TAKEN_OUT, _IN_ADDRESS.sub(rf"\1{TAKEN_OUT}@", without_secrets(safe)))
