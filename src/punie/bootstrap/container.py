@@ -1,15 +1,16 @@
 """The graph of a session's parts. The functions that build them are in `machine_parts.py` and `session_parts.py`.
 
-dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. The container of
-sessions is given values and never a provider of another container, which would keep every session alive.
+dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. The library has
+containers of its own, which are not used: their module loads its wiring, and so an installed web framework (2 MB).
 """
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import frozen
-from dependency_injector import containers, providers
+from dependency_injector import providers
 
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.terminals import LocalTerminals
@@ -23,6 +24,7 @@ from punie.bootstrap.tool_profiles import other_parties
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from punie.application.sessions.recorder import SessionRecorder
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
     Resource: TypeAlias = AbstractAsyncContextManager[Any] | None
 
 
-class SessionContainer(containers.DeclarativeContainer):
-    """Every part of a session. One container, which lives as long as the process, builds all sessions (`build`).
+class SessionContainer:
+    """Every part of a session, described once for the process; it builds all sessions (`build`) and keeps no part.
 
     A session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (values
     that all sessions of the process share). The resources in `lifecycle` are entered in order and left in reverse.
@@ -40,9 +42,9 @@ class SessionContainer(containers.DeclarativeContainer):
     Each provider calls a function whose arguments the type checker sees.
     """
 
-    setup = providers.Dependency(instance_of=SessionSetup)
-    peer = providers.Dependency(instance_of=Peer)
-    shared = providers.Dependency(instance_of=Shared)
+    setup: Any = providers.Dependency(instance_of=SessionSetup)
+    peer: Any = providers.Dependency(instance_of=Peer)
+    shared: Any = providers.Dependency(instance_of=Shared)
 
     # this machine and the client
     clock = providers.Singleton(LocalClock)
@@ -93,24 +95,28 @@ class BuiltSession:
     session: LiveSession
 
 
-def build(box: SessionContainer, setup: SessionSetup, peer: Peer) -> BuiltSession:
-    """The parts of a new session. The container keeps none of them, and a copy of it would cost more than the building.
+_BUILDING = threading.Lock()
 
-    Nothing here waits, so that no other session is built meanwhile.
-    """
-    with box.override_providers(setup=providers.Object(setup), peer=providers.Object(peer)):
+
+def build(shared: Shared, setup: SessionSetup, peer: Peer) -> BuiltSession:
+    """The parts of a new session. Nothing here waits, so that no other session is built meanwhile."""
+    box = SessionContainer
+    with _BUILDING, box.shared.override(shared), box.setup.override(setup), box.peer.override(peer):
         try:
             return BuiltSession(box.recorder(), cast("list[Resource]", box.lifecycle()), box.session())
         finally:
-            for part in box.providers.values():
+            for part in vars(box).values():
                 if isinstance(part, providers.Singleton):
                     part.reset()
 
 
-class ProcessContainer(containers.DeclarativeContainer):
+@frozen
+class ProcessContainer:
     """The values that all sessions of the process share, and the builder of sessions; lives as long as the process."""
 
-    shared = providers.Dependency(instance_of=Shared)
-    stored = providers.Dependency(instance_of=StoredSessions)
-    box = providers.Singleton(SessionContainer, shared=shared)
-    session = providers.Callable(build, box)
+    shared: Shared
+    stored: Callable[[], StoredSessions]
+
+    def session(self, setup: SessionSetup, peer: Peer) -> BuiltSession:
+        """The parts of a new session."""
+        return build(self.shared, setup, peer)

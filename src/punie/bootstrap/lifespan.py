@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import linecache
 import logging
 import os
@@ -85,7 +84,6 @@ class Process:
                 "rarely": collect_rarely,
                 "container": self._build_container,
                 "plug-ins": self._scan_plug_ins,
-                "servers": _load_servers,
                 "closed": close_to_others,
                 "engine": self._load_engine,
                 "again": collect_again,
@@ -216,7 +214,6 @@ class Process:
             ),
             stored=providers.Singleton(self._stored_sessions),
         )
-        container.box()
         with suppress(SettingsError):  # raised again to every caller that asks for them
             container.stored()
         return container
@@ -304,12 +301,6 @@ def _in_its_mode(settings: Settings, taken: KeptSession) -> Settings:
     if was is None or was.looseness >= settings.policy.mode.looseness:
         return settings
     return evolve(settings, policy=evolve(settings.policy, mode=was))
-
-
-def _load_servers() -> None:
-    """Load what a session with MCP servers has more (10 ms), so that opening one takes no longer than any other."""
-    for module in ("adapters.mcp.servers", "adapters.local.program_files", "application.servers.session_servers"):
-        importlib.import_module(f"punie.{module}")
 
 
 def _shell_info(environ: Mapping[str, str]) -> ShellInfo:

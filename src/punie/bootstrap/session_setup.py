@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,11 @@ def find_files(
     folders = (settings.pipelines_folder, str(Path(spec.cwd).joinpath(*IN_PROJECT)))
     pipelines = bool(settings[SHIPPED_PIPELINES]) or any(map(os.path.isdir, filter(None, folders)))
     doubts = (*settings.doubts, *found.problems)
-    sent = permitted(spec.servers, environ) if spec.servers else ()
-    return FilesFound((*sent, *found.configs), hooks, doubts, skills, prompts, pipelines)
+    servers = (*(permitted(spec.servers, environ) if spec.servers else ()), *found.configs)
+    if servers:  # what such a session has more takes 10 ms to load, which the event loop need not wait for
+        for module in ("adapters.mcp.servers", "adapters.local.program_files", "application.servers.session_servers"):
+            import_module(f"punie.{module}")
+    return FilesFound(servers, hooks, doubts, skills, prompts, pipelines)
 
 
 @frozen
