@@ -135,7 +135,7 @@ async def test_decisions_are_shown_the_last_of_them_oldest_first(tmp_path: Path,
         "number": 4, "previous": "", "hash": "", "at": "", "sessionId": "sess_1", "callId": "call_3",
         "tool": "write_file", "source": "built-in", "mode": "ask", "verdict": "allow", "rule": "mode:ask",
         "reason": "write_file changes a file", "answeredBy": "person", "argumentsDigest": "a" * 64,
-        "definition": "d" * 64, "title": "Write notes.txt", "facts": None, "person": "",
+        "definition": "d" * 64, "title": "Write notes.txt", "facts": None, "person": "", "groups": [],
     }  # fmt: skip
     shown = permissions(tmp_path, "audit").stdout
     assert len(shown.splitlines()) >= 6
