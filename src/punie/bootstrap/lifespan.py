@@ -21,7 +21,15 @@ from punie.application.turns.provider_lists import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, engine_of, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.files import state_dir
-from punie.bootstrap.settings.keys import EFFORT, ENGINE, KEEP_SESSIONS, MODEL, TURN_WAIT_S
+from punie.bootstrap.settings.keys import (
+    EFFORT,
+    ENGINE,
+    KEEP_SESSIONS,
+    MODEL,
+    TURN_WAIT_S,
+    TURNS_OF_A_MODEL,
+    TURNS_OF_A_PERSON,
+)
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.domain.errors import PunieError, SettingsError
@@ -221,13 +229,15 @@ class Process:
     def _stored_sessions(self) -> StoredSessions:
         from punie.adapters.local.machine import LocalClock
         from punie.application.sessions.stored import StoredSessions
+        from punie.application.sessions.turn_places import TurnPlaces
         from punie.bootstrap.optional_parts import session_store, turn_book, user_settings
 
         settings = user_settings(self.environ, self.flags)
         self._store = session_store(self.environ, settings, self.log)
         self._book = turn_book(self.environ, settings, self.log)
         clock, wait_s = LocalClock(), settings[TURN_WAIT_S]
-        return StoredSessions(self._store, clock, self.log, self._keeps, self._book, self.goes_on, wait_s)
+        places = TurnPlaces(settings[TURNS_OF_A_PERSON], settings[TURNS_OF_A_MODEL])
+        return StoredSessions(self._store, clock, self.log, self._keeps, self._book, self.goes_on, wait_s, places)
 
     async def _keeps(self, spec: SessionSpec) -> bool:
         """Whether a new session is kept. Whatever is read here is used for the session as well."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from attrs import define, field, frozen
 
+from punie.application.sessions.turn_places import TurnPlaces
 from punie.domain.session.events import CallFinished, RequestEnded, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
 from punie.domain.session.open_calls import NEVER_BEGAN
@@ -90,9 +91,10 @@ class BrokenTurn:
 class DurableTurns:
     """The book for the turns of a session, and the order of each but for its own id; lives as long as the session.
 
-    `broken` is the turn with which the session goes on at once.
+    Each takes one of `places` while it works. `broken` is the turn with which the session goes on at once.
     """
 
     book: TurnBook
     order: TurnOrder
+    places: TurnPlaces
     broken: BrokenTurn | None = None

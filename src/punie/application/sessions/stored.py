@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.sessions.kept_record import RENEW_S, KeptSession, StoredMemory
 from punie.application.sessions.log_reading import Conversation
 from punie.application.sessions.recorder import EngineMemory, Tell
+from punie.application.sessions.turn_places import TurnPlaces
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import ContextUsed, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, SessionBegun, SessionPage, SessionSummary, is_taken_back
@@ -28,6 +29,7 @@ class StoredSessions:
 
     `book` has the turns that survive their process; None where none does. Where it `goes_on`, a session that is taken
     up goes on with a turn that was broken off; such a turn waits `wait_s` for its client.
+    `places` bound how many work at once.
     """
 
     store: SessionStore
@@ -37,6 +39,7 @@ class StoredSessions:
     book: TurnBook | None = None
     goes_on: bool = False
     wait_s: float = 86_400.0
+    places: TurnPlaces = field(factory=TurnPlaces)
 
     async def begin(self, session_id: str, spec: SessionSpec) -> KeptSession | None:
         """A place for a new session; None where the session is not kept. Never raises a `SessionStoreError`."""

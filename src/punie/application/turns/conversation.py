@@ -10,6 +10,7 @@ from punie.application.sessions.broken_turn import DurableTurns
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
 from punie.application.sessions.recorder import EngineMemory, MemoryRecord, SessionRecord
 from punie.application.sessions.stored import StoredSessions
+from punie.application.sessions.turn_places import TurnPlaces
 from punie.application.turns.model_shelf import ContextGauge, ModelShelf
 from punie.domain.session.session import SessionSpec
 from punie.domain.tools.catalog import ClientCapabilities
@@ -30,6 +31,7 @@ class Conversation:
     kept: KeptSession | None = None
     memory: EngineMemory = field(factory=EngineMemory)
     book: TurnBook | None = None
+    places: TurnPlaces = field(factory=TurnPlaces)
 
     @classmethod
     async def of(
@@ -37,9 +39,9 @@ class Conversation:
     ) -> Conversation:
         """The conversation of a session that was taken up, or a new one. Raises `SessionStoreError`."""
         if taken is None or taken.summary is None:
-            return cls(engine, shelf, taken, book=stored.book)
+            return cls(engine, shelf, taken, book=stored.book, places=stored.places)
         memory = await stored.memory(taken.summary.id, engine, taken.broken)
-        return cls(engine, shelf, taken, memory, stored.book)
+        return cls(engine, shelf, taken, memory, stored.book, stored.places)
 
     def opened(self, session_id: str) -> EngineSession:
         """The engine's side of the conversation."""
@@ -57,7 +59,7 @@ class Conversation:
         whose, groups = spec.person.owner, tuple(sorted(spec.person.groups))
         directories = spec.additional_directories
         order = TurnOrder("", session_id, spec.cwd, directories, capabilities, alone, whose, groups=groups)
-        return DurableTurns(self.book, order, self.kept.broken)
+        return DurableTurns(self.book, order, self.places, self.kept.broken)
 
     def gauge(self, size_tokens: int | None) -> ContextGauge:
         """Counts the use of a context of that size and the cost, continuing from the session's former figures."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from attrs import define, evolve
@@ -12,8 +12,9 @@ from punie.application.tools.session.call_tool import CallTool
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import SessionStoreError
 from punie.domain.permission.policy import only_looks
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.prompt_files import typed_in
-from punie.domain.session.turn import Turn
+from punie.domain.session.turn import StopReason, Turn
 from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
@@ -94,6 +95,21 @@ class TurnKeeping:
             self.cancel()
         except SessionStoreError as error:
             self._lost(error)
+
+    async def in_its_place(self, work: Callable[[], Awaitable[StopReason]]) -> StopReason:
+        """The end of `work`, which begins once there is a place; a turn that ends with its process needs none."""
+        durable, model = self.session.durable, self.session.model
+        if durable is None or self.steps is None:
+            return await work()
+        person = durable.order.person
+        if not durable.places.is_free(person, model):
+            told = NoticeGiven(NoticeSeverity.INFO, "The turn waits for others of this person or model")
+            await self.session.recorder.lane.emit(told)
+        await durable.places.take(person, model)
+        try:
+            return await work()
+        finally:
+            durable.places.give_back(person, model)
 
     async def ended(self, how: str) -> None:
         """Record the end of the turn; never raises."""

@@ -245,7 +245,8 @@ class PromptTurn(RunningTurn):
             events.before = events.usage = self.broken.used
             await offer_search(self.session, self._desk.requests)
             events.compact_share = self.session.limits.compact_share
-            return await self._run(await self._keeping.turn(self.broken), events)
+            turn = await self._keeping.turn(self.broken)
+            return await self._keeping.in_its_place(partial(self._run, turn, events))
         await self._keeping.begin_if_asks_a_model(self.id, self.prompt)
         # The prompt is logged first, so that the log also has a turn that was cancelled before it did anything.
         session = self.session
@@ -273,7 +274,7 @@ class PromptTurn(RunningTurn):
         prompt, session.unheard = Prompt((*session.unheard, *prompt.blocks)), ()
         turn = Turn(self.id, session.id, prompt, instructions, session.limits, session.effort)
         events.compact_share = turn.limits.compact_share
-        return await self._run(turn, events)
+        return await self._keeping.in_its_place(partial(self._run, turn, events))
 
     async def _run(self, turn: Turn, events: TurnEvents) -> StopReason:
         """Let the engine work on the turn, for as long as the session's budget lasts."""

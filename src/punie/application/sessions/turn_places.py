@@ -1,0 +1,66 @@
+"""Places for turns: so many at once for each person and for each model, given out fairly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import anyio
+from attrs import define, field
+
+
+@define(eq=False)
+class _Waiting:
+    person: str
+    model: str
+    came: anyio.Event = field(factory=anyio.Event)
+
+
+@define
+class TurnPlaces:
+    """The turns of one process that work now; lives as long as the process.
+
+    A turn waits until its person and its model have room. Of those that could begin, the one goes first whose person
+    has the fewest turns at work, and of equals the one that came first. A limit of None is no limit.
+    """
+
+    per_person: int | None = None
+    per_model: int | None = None
+    _persons: Counter[str] = field(factory=Counter[str], init=False)
+    _models: Counter[str] = field(factory=Counter[str], init=False)
+    _waiting: list[_Waiting] = field(factory=list[_Waiting], init=False)
+
+    async def take(self, person: str, model: str) -> None:
+        """Wait for a place. A wait that is cancelled holds none."""
+        waiting = _Waiting(person, model)
+        self._waiting.append(waiting)
+        self._admit()
+        try:
+            await waiting.came.wait()
+        except BaseException:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            else:
+                self.give_back(person, model)
+            raise
+
+    def is_free(self, person: str, model: str) -> bool:
+        """Whether a turn of that person and model would not wait."""
+        return self._has_room(_Waiting(person, model))
+
+    def give_back(self, person: str, model: str) -> None:
+        """Return a place, for the next turn that waits."""
+        self._persons[person] -= 1
+        self._models[model] -= 1
+        self._admit()
+
+    def _admit(self) -> None:
+        while fit := [each for each in self._waiting if self._has_room(each)]:
+            first = min(fit, key=lambda each: self._persons[each.person])
+            self._waiting.remove(first)
+            self._persons[first.person] += 1
+            self._models[first.model] += 1
+            first.came.set()
+
+    def _has_room(self, waiting: _Waiting) -> bool:
+        of_person = self.per_person is None or self._persons[waiting.person] < self.per_person
+        return of_person and (self.per_model is None or self._models[waiting.model] < self.per_model)
