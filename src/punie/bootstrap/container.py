@@ -1,16 +1,15 @@
 """The graph of a session's parts. The functions that build them are in `machine_parts.py` and `session_parts.py`.
 
-dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. The library has
-containers of its own, which are not used: their module loads its wiring, and so an installed web framework (2 MB).
+dependency-injector builds objects and owns no lifetime; `lifespan.py` does. Providers are synchronous. The container of
+sessions is given values and never a provider of another container, which would keep every session alive.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from attrs import frozen
-from dependency_injector import providers
+from dependency_injector import containers, providers
 
 from punie.adapters.local.machine import LocalClock
 from punie.adapters.local.programs.terminals import LocalTerminals
@@ -24,7 +23,6 @@ from punie.bootstrap.tool_profiles import other_parties
 from punie.ports.people import Peer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from punie.application.sessions.recorder import SessionRecorder
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
     Resource: TypeAlias = AbstractAsyncContextManager[Any] | None
 
 
-class SessionContainer:
-    """Every part of a session, described once for the process; it builds all sessions (`build`) and keeps no part.
+class SessionContainer(containers.DeclarativeContainer):
+    """Every part of a session. One container, which lives as long as the process, builds all sessions (`build`).
 
     A session is built from three values: `setup` (where it works and how), `peer` (its client) and `shared` (values
     that all sessions of the process share). The resources in `lifecycle` are entered in order and left in reverse.
@@ -42,9 +40,9 @@ class SessionContainer:
     Each provider calls a function whose arguments the type checker sees.
     """
 
-    setup: Any = providers.Dependency(instance_of=SessionSetup)
-    peer: Any = providers.Dependency(instance_of=Peer)
-    shared: Any = providers.Dependency(instance_of=Shared)
+    setup = providers.Dependency(instance_of=SessionSetup)
+    peer = providers.Dependency(instance_of=Peer)
+    shared = providers.Dependency(instance_of=Shared)
 
     # this machine and the client
     clock = providers.Singleton(LocalClock)
@@ -95,28 +93,24 @@ class BuiltSession:
     session: LiveSession
 
 
-_BUILDING = threading.Lock()
+def build(box: SessionContainer, setup: SessionSetup, peer: Peer) -> BuiltSession:
+    """The parts of a new session. The container keeps none of them, and a copy of it would cost more than the building.
 
-
-def build(shared: Shared, setup: SessionSetup, peer: Peer) -> BuiltSession:
-    """The parts of a new session. Nothing here waits, so that no other session is built meanwhile."""
-    box = SessionContainer
-    with _BUILDING, box.shared.override(shared), box.setup.override(setup), box.peer.override(peer):
+    Nothing here waits, so that no other session is built meanwhile.
+    """
+    with box.override_providers(setup=providers.Object(setup), peer=providers.Object(peer)):
         try:
             return BuiltSession(box.recorder(), cast("list[Resource]", box.lifecycle()), box.session())
         finally:
-            for part in vars(box).values():
+            for part in box.providers.values():
                 if isinstance(part, providers.Singleton):
                     part.reset()
 
 
-@frozen
-class ProcessContainer:
+class ProcessContainer(containers.DeclarativeContainer):
     """The values that all sessions of the process share, and the builder of sessions; lives as long as the process."""
 
-    shared: Shared
-    stored: Callable[[], StoredSessions]
-
-    def session(self, setup: SessionSetup, peer: Peer) -> BuiltSession:
-        """The parts of a new session."""
-        return build(self.shared, setup, peer)
+    shared = providers.Dependency(instance_of=Shared)
+    stored = providers.Dependency(instance_of=StoredSessions)
+    box = providers.Singleton(SessionContainer, shared=shared)
+    session = providers.Callable(build, box)

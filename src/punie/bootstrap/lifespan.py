@@ -222,6 +222,7 @@ class Process:
             ),
             stored=providers.Singleton(self._stored_sessions),
         )
+        container.box()
         with suppress(SettingsError):  # raised again to every caller that asks for them
             container.stored()
         return container
