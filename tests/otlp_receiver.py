@@ -1,4 +1,4 @@
-"""A collector on loopback: takes spans over OTLP/HTTP and keeps them, or does to them what a test wants."""
+"""A collector on loopback: takes spans and logs over OTLP/HTTP and keeps them, or does to them what a test wants."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from attrs import define, field
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
@@ -20,6 +22,7 @@ class Receiver:
     status: int = 200
     hold: threading.Event | None = None
     spans: list[Span] = field(factory=list[Span], init=False)
+    logs: list[LogRecord] = field(factory=list[LogRecord], init=False)
     resource: dict[str, Any] = field(factory=dict[str, Any], init=False)
     paths: list[str] = field(factory=list[str], init=False)
     _server: ThreadingHTTPServer = field(init=False)
@@ -60,9 +63,15 @@ class Receiver:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def take(self, path: str, body: bytes) -> None:
+        self.paths.append(path)
+        if path == "/v1/logs":
+            logs = ExportLogsServiceRequest()
+            logs.ParseFromString(body)
+            scopes = [scope for resource_logs in logs.resource_logs for scope in resource_logs.scope_logs]
+            self.logs.extend(record for scope in scopes for record in scope.log_records)
+            return
         request = ExportTraceServiceRequest()
         request.ParseFromString(body)
-        self.paths.append(path)
         for resource_spans in request.resource_spans:
             self.resource = {pair.key: value_of(pair.value) for pair in resource_spans.resource.attributes}
             for scope_spans in resource_spans.scope_spans:

@@ -80,6 +80,7 @@ def project(tmp_path: Path) -> Path:
     (root / "src").mkdir(parents=True)
     (root / "README.md").write_text("# A project\n", "utf-8")
     (root / "src" / "app.py").write_text("def run():\n    return 1\n", "utf-8")
+    (root / "proposed.toml").write_text('permissions.mode = "ask"\n', "utf-8")
     scripts.write(root / "steps.json", [scripts.call("read_file", path="README.md"), scripts.text("Done.")])
     return root
 

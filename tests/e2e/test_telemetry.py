@@ -42,7 +42,9 @@ def test_a_turn_with_its_requests_calls_and_questions_is_seen_by_a_collector(tmp
         )
     assert done.returncode == 3, done.stderr
     session_id = json.loads(done.stdout.splitlines()[0])["sessionId"]
-    assert set(receiver.paths) == {"/v1/traces"}
+    assert set(receiver.paths) == {"/v1/traces", "/v1/logs"}
+    assert len(receiver.logs) == 2, "a record for each decision"
+    assert SECRET not in str(receiver.logs)
     assert (receiver.resource["service.name"], receiver.resource["team"]) == ("my-agents", "blue")
 
     (root,) = receiver.named("invoke_agent punie")

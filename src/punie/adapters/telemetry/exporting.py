@@ -62,14 +62,13 @@ class Telemetry:
 
     async def aclose(self) -> None:
         """Send the waiting spans and logs, in bounded time; the others are lost."""
-        closing = threading.Thread(target=self._shutdown, name="punie-telemetry", daemon=True)
-        closing.start()
-        await anyio.to_thread.run_sync(closing.join, FLUSH_S, abandon_on_cancel=True)
-
-    def _shutdown(self) -> None:
-        if self._logs is not None:
-            self._logs.shutdown()
-        self._provider.shutdown()
+        senders = (self._provider, *([self._logs] if self._logs is not None else []))
+        closing = [threading.Thread(target=one.shutdown, name="punie-telemetry", daemon=True) for one in senders]
+        for thread in closing:  # side by side: a collector may take the ones and not the others
+            thread.start()
+        with anyio.move_on_after(FLUSH_S):
+            for thread in closing:
+                await anyio.to_thread.run_sync(thread.join, FLUSH_S, abandon_on_cancel=True)
 
 
 def _resource(version: str) -> Resource:

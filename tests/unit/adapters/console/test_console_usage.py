@@ -24,6 +24,10 @@ CALLS = [
     a_call(2, tool="run_command", outcome=ToolOutcome.FAILED, elapsed_ms=61_000, bytes_out=2_500_000),
 ]
 TURNS = [a_turn(0, usage=Usage(1200, 34, 900, requests=2, cost_usd=0.0125)), a_turn(1, model="direct", usage=Usage())]
+TURNS_AS_JSON = {
+    "turns": 2, "requests": 2, "inputTokens": 1200, "outputTokens": 34, "cost": 0.0125, "cachedTokens": 900,
+    "cachedShare": 0.75,
+}  # fmt: skip
 IDLE = [ToolDescriptor("git_log", description="the history"), ToolDescriptor("git_diff")]
 
 
@@ -74,6 +78,8 @@ def test_json_has_the_documented_shape():
                 "outputTokens": 34, "cost": 0.0125, "cachedTokens": 900, "cachedShare": 0.75,
             }
         ],
+        "byPerson": [{"person": "", **TURNS_AS_JSON}],
+        "byProject": [{"project": "", **TURNS_AS_JSON}],
         "unused": [
             {"tool": "git_log", "source": "built-in", "tokens": report().unused[0].tokens},
             {"tool": "git_diff", "source": "built-in", "tokens": report().unused[1].tokens},
@@ -89,6 +95,8 @@ def test_json_of_nothing_has_the_same_keys():
         "byModel": [],
         "bySession": [],
         "byDay": [],
+        "byPerson": [],
+        "byProject": [],
         "unused": [],
         "brokenPrefixes": [],
         "budgets": [],
@@ -114,7 +122,9 @@ def test_no_line_is_wider_than_eighty_columns_or_unsafe_to_show(table: Table):
     calls = [
         a_call(n, tool=hostile, session_id=hostile, elapsed_ms=1e9, bytes_in=10**15, bytes_out=10**12) for n in range(9)
     ]
-    turns = [a_turn(n, model=hostile, session_id=hostile, usage=Usage(10**9, 10**9, requests=9)) for n in range(9)]
+    usage = Usage(10**9, 10**9, requests=9)
+    who = {"person": hostile, "project": hostile}
+    turns = [a_turn(n, model=hostile, session_id=hostile, usage=usage, **who) for n in range(9)]
     text = usage_text(report(calls, turns), table)
     assert len(text.partition("\n\nRequests that began")[0].splitlines()) == 4
     assert max(width(line) for line in text.splitlines()) <= 80
@@ -130,7 +140,7 @@ def test_a_price_that_nobody_knows_is_a_dash():
 
 @pytest.mark.parametrize("table", Table)
 def test_csv_has_the_figures_of_the_json(table: Table):
-    key = {"tool": "byTool", "session": "bySession", "model": "byModel", "day": "byDay"}[table.value]
+    key = f"by{table.value.title()}"
     rows = list(csv.DictReader(io.StringIO(usage_csv(report(), table))))
     expected = json.loads(usage_json(report()))[key]
     assert rows == [{name: "" if value is None else str(value) for name, value in row.items()} for row in expected]
