@@ -25,8 +25,6 @@ UNMEASURED = (
     "architecture",  # reads the product and hardly runs it
     "e2e",  # runs it in other processes
     "integration/test_lifetimes.py",  # the same session, hundreds of times
-    "integration/test_old_results.py",  # long conversations, whose parts tests/unit and the engines' contract show
-    "integration/test_summaries_keep.py",
 )
 INNER = ("unit/application", "unit/domain")
 """Folders whose properties are measured too: some branches of the inner rooms are shown by them alone."""

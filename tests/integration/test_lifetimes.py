@@ -189,7 +189,7 @@ class Boxes:
 
     def stored(self) -> SimpleNamespace:
         """Nothing is kept."""
-        return SimpleNamespace(book=None)
+        return SimpleNamespace(book=None, places=None)
 
 
 def with_resources(process: Process, *fails: bool) -> list[str]:

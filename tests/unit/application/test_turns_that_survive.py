@@ -1,0 +1,311 @@
+"""Turns whose process died: what their log says, how they go on, and who takes them up."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from attrs import define, evolve, field
+
+from punie.application.remote.recovery import TurnRecovery
+from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
+from punie.application.turns.keeping import TurnKeeping
+from punie.domain.errors import SessionStoreError, UnknownSessionError
+from punie.domain.session.events import CallFinished, RequestEnded, TextDelta, TurnEnded
+from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
+from punie.domain.session.open_calls import NEVER_BEGAN
+from punie.domain.session.transcript import INTERRUPTED, ToolUsed
+from punie.domain.session.turn import StopReason, TurnLimits, Usage
+from punie.domain.tools.catalog import ClientCapabilities
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.json_value import freeze_object
+from punie.ports.turns import StepKind, TurnOrder, TurnStatus
+from tests.fakes.memory_turns import MemoryTurnBook
+
+pytestmark = pytest.mark.anyio
+
+LOG = logging.getLogger("punie.test.turns")
+ORDER = TurnOrder("t-1", "s-1", "/p", model="m")
+GO = Prompt.of_text("go")
+
+
+def entry(number: int, event: Any) -> LogEntry:
+    return LogEntry(number, 0.0, event)
+
+
+def used(text: str, outcome: ToolOutcome = ToolOutcome.SUCCEEDED) -> ToolUsed:
+    return ToolUsed("c", "look", freeze_object({"at": "a"}), outcome, text)
+
+
+def a_call(at: str = "a") -> ToolCall:
+    return ToolCall("c-2", "look", freeze_object({"at": at}))
+
+
+def broken_by(*events: Any) -> BrokenTurn:
+    broken = BrokenTurn()
+    for number, event in enumerate(events, 1):
+        broken.take(entry(number, event))
+    return broken
+
+
+def test_the_last_turn_without_an_end_can_go_on() -> None:
+    usage = Usage(10, 2, requests=1)
+    done = CallFinished("c", "look", ToolOutcome.SUCCEEDED, "seen")
+    broken = broken_by(PromptAccepted("t-1", GO), TextDelta("hm"), RequestEnded("m", 1.0, usage), done)
+    assert (broken.turn_id, broken.sequence, broken.used, broken.begun, broken.can_go_on) == (
+        "t-1",
+        1,
+        usage,
+        True,
+        True,
+    )
+    broken.take(entry(5, TurnEnded(StopReason.END_TURN)))
+    assert not broken.can_go_on
+
+
+def test_a_command_of_punie_goes_on_only_where_a_model_was_asked() -> None:
+    assert not broken_by(PromptAccepted("t-1", Prompt.of_text("/run rm x"))).can_go_on
+    filled = broken_by(PromptAccepted("t-1", Prompt.of_text("/review")), PromptFilled(GO))
+    assert filled.can_go_on
+    assert filled.prompt == GO
+
+
+def test_calls_of_before_are_answered_once_and_those_of_unknown_effect_are_not_made_again() -> None:
+    broken = BrokenTurn()
+    broken.since((used("seen"), used(NEVER_BEGAN, ToolOutcome.CANCELLED), used(INTERRUPTED, ToolOutcome.CANCELLED)))
+    assert len(broken.past) == 2
+    assert broken.result_of(a_call("b"), looks=lambda: False) is None
+    first = broken.result_of(a_call(), looks=lambda: False)
+    assert first is not None
+    assert (first.outcome, first.content, first.code) == (ToolOutcome.SUCCEEDED, (Text("seen"),), None)
+    second = broken.result_of(a_call(), looks=lambda: False)
+    assert second is not None
+    assert second.code == ToolOutcome.CANCELLED.value
+    broken.since((used(INTERRUPTED, ToolOutcome.CANCELLED),))
+    assert broken.result_of(a_call(), looks=lambda: True) is None, "a call that only looks is made again"
+
+
+# ------------------------------------------------------------ keeping
+
+
+@define
+class Parts:
+    """The parts of a session that keeping uses, and what it did to them."""
+
+    book: MemoryTurnBook = field(factory=MemoryTurnBook)
+    did: list[str] = field(factory=list)
+    free: bool = True
+    kept: bool = True
+    lent: object = None
+    durable: bool = True
+
+    def session(self) -> Any:
+        async def flush() -> None:
+            self.did.append("flush")
+
+        async def remember(engine: str, memory: bytes) -> None:
+            self.did.append(f"remember {engine} {memory.decode()}")
+
+        async def emit(event: Any) -> None:
+            self.did.append(event.title)
+
+        async def take(person: str, model: str) -> None:
+            self.did.append(f"take {person}{model}")
+
+        async def told(*_: object) -> str:
+            return "instructions"
+
+        places = SimpleNamespace(
+            is_free=lambda *_: self.free, take=take, give_back=lambda *_: self.did.append("give back")
+        )
+        recorder = SimpleNamespace(
+            record=SimpleNamespace(is_kept=self.kept, flush=flush, remember=remember),
+            lane=SimpleNamespace(emit=emit), notices=SimpleNamespace(warn=lambda *words: self.did.append(words[0])),
+            go_on=lambda _: self.did.append("go on"),
+        )  # fmt: skip
+        return SimpleNamespace(
+            id="s-1", model="m", effort="default", engine_name="e", lent=self.lent, log=LOG, recorder=recorder,
+            limits=TurnLimits(max_requests=3), instructions=SimpleNamespace(text=told), situation=told,
+            durable=SimpleNamespace(book=self.book, order=ORDER, places=places) if self.durable else None,
+            desk=SimpleNamespace(registry={"look": SimpleNamespace(descriptor=ToolDescriptor("look"))}),
+        )  # fmt: skip
+
+    def keeping(self) -> TurnKeeping:
+        return TurnKeeping(self.session(), lambda: self.did.append("cancel"))
+
+
+@pytest.mark.parametrize("parts", [Parts(durable=False), Parts(lent=object()), Parts(kept=False)], ids=["a", "b", "c"])
+async def test_turns_of_sessions_that_are_not_kept_are_in_no_book(parts: Parts) -> None:
+    keeping = parts.keeping()
+    await keeping.begin("t-1")
+    await keeping.stepped(StepKind.CALL, "look")
+    await keeping.ended("end_turn")
+
+    async def work() -> StopReason:
+        return StopReason.END_TURN
+
+    assert await keeping.in_its_place(work) is StopReason.END_TURN
+    assert (keeping.steps, parts.did, parts.book.entries) == (None, [], {})
+
+
+async def test_each_step_is_in_the_log_before_it_is_in_the_book() -> None:
+    parts = Parts(free=False)
+    keeping = parts.keeping()
+    await keeping.begin_if_asks_a_model("t-0", Prompt.of_text("/run x"))
+    await keeping.begin_if_asks_a_model("t-1", GO)
+    await keeping.begin("t-1")
+
+    async def work() -> StopReason:
+        await keeping.stepped(StepKind.REQUEST, "m", lambda: b"memory")
+        await keeping.stepped(StepKind.CALL, "look")
+        return StopReason.END_TURN
+
+    await keeping.in_its_place(work)
+    waits = "The turn waits for others of this person or model"
+    assert parts.did == [waits, "take m", "remember e memory", "flush", "give back"]
+    assert parts.book.entries["t-1"].steps == [(StepKind.REQUEST, "m"), (StepKind.CALL, "look")]
+    await keeping.ended("end_turn")
+    assert parts.book.entries["t-1"].known.status is TurnStatus.ENDED
+
+
+async def test_a_turn_that_was_called_off_is_cancelled_and_one_whose_book_is_lost_ends_with_its_process() -> None:
+    parts = Parts()
+    keeping = parts.keeping()
+    await keeping.begin("t-1")
+    assert await parts.book.cancel("t-1")
+    await keeping.stepped(StepKind.CALL, "look")
+    assert parts.did == ["flush", "cancel"]
+    kept = parts.book.entries["t-1"]
+    kept.known = evolve(kept.known, status=TurnStatus.OPEN, server="another")
+    await keeping.stepped(StepKind.CALL, "look")
+    assert keeping.steps is None
+    assert parts.did[-1] == "This turn would not survive a crash of the server"
+
+
+async def test_the_rest_of_a_turn_has_the_prompt_where_the_engine_knows_it_and_words_about_it_otherwise() -> None:
+    parts = Parts()
+    keeping = parts.keeping()
+    assert keeping.past(a_call()) is None
+    broken = broken_by(PromptAccepted("t-1", GO), RequestEnded("m", 1.0, Usage(1, 1, requests=2)))
+    keeping.go_on(broken)
+    assert parts.did == ["go on"]
+    assert ((await keeping.turn(broken)).prompt, (await keeping.turn(broken)).limits.max_requests) == (GO, 1)
+    broken.begun = True
+    assert (await keeping.turn(broken)).prompt == GO_ON
+    broken.within = True
+    assert (await keeping.turn(broken)).going_on
+    broken.past = [used("seen")]
+    again = keeping.past(a_call())
+    assert again is not None
+    assert again.content == (Text("seen"),)
+    keeping.go_on(BrokenTurn())
+    assert parts.did == ["go on"]
+
+
+# ------------------------------------------------------------ recovery
+
+
+@define
+class Lobby:
+    """The reception of a server, and what recovery did with it."""
+
+    error: Exception | None = None
+    working: bool = True
+    did: list[str] = field(factory=list)
+    rooms: dict[str, Any] = field(factory=dict)
+    away_limit_s: float = 1.0
+    agent: Any = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        async def load(session_id: str, spec: object, peer: Any) -> Any:
+            peer("id")
+            if self.error is not None:
+                raise self.error
+            return SimpleNamespace(working=self.working)
+
+        self.agent = SimpleNamespace(
+            load_session=load, cancel_turn=lambda turn_id: self.did.append(f"cancel {turn_id}"),
+            greet=lambda session_id: self.did.append(f"greet {session_id}"),
+        )  # fmt: skip
+
+    def room(self, session_id: str) -> Any:
+        return self.rooms.get(session_id)
+
+    def enter(self, _holder: object, session_id: str, _asked: object) -> Any:
+        return self.rooms.setdefault(session_id, SimpleNamespace(seat=None, opened=None))
+
+    def forget(self, _room: object) -> None:
+        self.did.append("forget")
+        self.rooms.clear()
+
+    def vacate(self, _room: object) -> None:
+        self.did.append("vacate")
+
+    async def close(self, session_id: str) -> None:
+        self.did.append(f"close {session_id}")
+
+
+async def looked(lobby: Lobby, order: TurnOrder = ORDER, *, wait_s: float = 60, times: int = 1) -> MemoryTurnBook:
+    """The book after a server, 2, looked for the turn of one that died, 1."""
+    died = MemoryTurnBook("1")
+    await died.begin(order)
+    book = MemoryTurnBook("2", died.entries, set())
+    recovery: Any = TurnRecovery(lobby, book, LOG, wait_s)  # pyright: ignore[reportArgumentType]
+    for _ in range(times):
+        await recovery._look()
+        await anyio.lowlevel.checkpoint()
+    return book
+
+
+async def test_a_turn_that_needs_no_client_goes_on_at_once() -> None:
+    lobby = Lobby()
+    await looked(lobby, times=2)
+    assert lobby.did == ["greet s-1", "vacate"], "and once"
+
+
+@pytest.mark.parametrize(
+    ("error", "did"),
+    [(UnknownSessionError("s-1"), ["forget"]), (None, ["close s-1"])],
+    ids=["the session was deleted", "the log has its end"],
+)
+async def test_a_turn_that_cannot_go_on_is_ended(error: Exception | None, did: list[str]) -> None:
+    lobby = Lobby(error, working=False)
+    book = await looked(lobby)
+    assert lobby.did == did
+    assert book.entries["t-1"].known.status is TurnStatus.ENDED
+
+
+async def test_a_turn_whose_session_is_held_is_left_alone_for_a_while() -> None:
+    lobby = Lobby(error=SessionStoreError("held"))
+    book = await looked(lobby, times=2)
+    assert lobby.did == ["forget"], "once"
+    assert book.entries["t-1"].known.status is TurnStatus.OPEN
+
+
+async def test_a_turn_that_needs_its_client_waits_for_it_and_not_for_ever() -> None:
+    needs = evolve(ORDER, alone=False, capabilities=ClientCapabilities(elicitation_form=True))
+    lobby = Lobby()
+    assert (await looked(lobby, needs)).entries["t-1"].known.status is TurnStatus.OPEN
+    assert lobby.did == []
+    book = await looked(lobby, needs, wait_s=-1)
+    assert lobby.did == ["close s-1"]
+    assert book.entries["t-1"].known.status is TurnStatus.ENDED
+
+
+async def test_turns_that_were_called_off_are_cancelled_and_a_lost_book_is_looked_at_again() -> None:
+    lobby, book = Lobby(), MemoryTurnBook("2")
+    await book.begin(ORDER)
+    await book.cancel("t-1")
+    recovery: Any = TurnRecovery(lobby, book, LOG, 60)  # pyright: ignore[reportArgumentType]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(recovery.keep)
+        with anyio.fail_after(10):
+            while not lobby.did:
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    assert lobby.did == ["cancel t-1"]
