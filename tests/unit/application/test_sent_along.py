@@ -57,7 +57,7 @@ def test_the_title_of_a_servers_command_shows_the_command(
 
 # ------------------------------------------------------------ the difference of a question
 
-EDIT = {"path": {"type": "string"}, "old_text": {"type": "string"}, "new_text": {"type": "string"}}
+EDIT: dict[str, Any] = {"path": {"type": "string"}, "old_text": {"type": "string"}, "new_text": {"type": "string"}}
 PATCH = """*** Begin Patch
 *** Update File: /p/a.py
 @@
