@@ -29,10 +29,10 @@ from tests.contract.peer_benches import BrokerBench, SinkBench
 LETTERS = {"allow_once": "o", "allow_session": "s", "reject": "r"}
 
 
-class ConsoleBrokerBench(BrokerBench):
+class TypedBrokerBench(BrokerBench):
+    """A broker whose answers are lines that a person types."""
+
     def __init__(self) -> None:
-        self.broker = ConsoleBroker(self._read_line, io.StringIO())
-        self.let_go = threading.Event()
         self._typed: deque[str | anyio.Event] = deque()
         self._asked = 0
 
@@ -50,6 +50,13 @@ class ConsoleBrokerBench(BrokerBench):
     @property
     def asked(self) -> int:
         return self._asked
+
+
+class ConsoleBrokerBench(TypedBrokerBench):
+    def __init__(self) -> None:
+        super().__init__()
+        self.broker = ConsoleBroker(self._read_line, io.StringIO())
+        self.let_go = threading.Event()
 
     def _read_line(self) -> str:
         self._asked += 1
@@ -61,11 +68,10 @@ class ConsoleBrokerBench(BrokerBench):
         return ""
 
 
-class ScreenBrokerBench(BrokerBench):
+class ScreenBrokerBench(TypedBrokerBench):
     def __init__(self) -> None:
+        super().__init__()
         bench = self
-        self._typed: deque[str | anyio.Event] = deque()
-        self._asked = 0
 
         class TypedOn(Screen):
             async def answer(self) -> str:
@@ -73,21 +79,6 @@ class ScreenBrokerBench(BrokerBench):
 
         screen = TypedOn(lambda _line: None, lambda _columns: "", output=DummyOutput(), input=DummyInput())
         self.broker = ScreenBroker(screen, Paint(lambda: 80), lambda _call: None)
-
-    def will_select(self, option_id: str) -> None:
-        self._typed.append(LETTERS.get(option_id, "") + "\n")
-
-    def will_dismiss(self) -> None:
-        self._typed.append("\n")
-
-    def will_never_answer(self) -> anyio.Event:
-        put = anyio.Event()
-        self._typed.append(put)
-        return put
-
-    @property
-    def asked(self) -> int:
-        return self._asked
 
     async def answer(self) -> str:
         self._asked += 1

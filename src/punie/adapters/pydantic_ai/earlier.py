@@ -66,7 +66,7 @@ class Earlier:
 
 
 def thoughtful(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Those with thoughts among the messages."""
+    """The messages that hold thoughts."""
     return [message for message in messages if any(isinstance(part, ThinkingPart) for part in message.parts)]
 
 

@@ -189,7 +189,7 @@ def _says_the_same(tool: ToolDescriptor, before: JsonObject, after: JsonObject) 
 
 
 def _near(places: Iterable[str], own: tuple[str, ...]) -> list[str]:
-    """Those of Punie's own files that a decision on these places may look at: those in them, and around them."""
+    """Punie's own files that a decision on these places may look at: the files in the places, and around them."""
     folders = tuple(f"{place.rstrip('/')}/" for place in places)
     if not folders:
         return []
