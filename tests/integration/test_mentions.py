@@ -15,6 +15,7 @@ from punie.bootstrap.session_here import open_session_here
 from punie.commands import mentions
 from punie.commands.mentions import Mentioned, as_mention, mentioned, project_files
 from punie.domain.values.content import EmbeddedResource, Image, Text
+from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES
 
 pytestmark = pytest.mark.anyio
 
@@ -139,7 +140,7 @@ async def test_the_rules_of_read_file_hold(top: Path, tmp_path: Path) -> None:
 
 
 async def test_pictures_are_attached_as_pictures(top: Path) -> None:
-    (top / "big.png").write_bytes(PNG + bytes(mentions.PICTURE_LIMIT_BYTES))
+    (top / "big.png").write_bytes(PNG + bytes(PICTURE_LIMIT_BYTES))
     async with session(top, model="openai-chat:any") as (live, _):
         found = await mentioned(live, "what is on @shot.png and @big.png?")
         assert [block.mime_type for block in found.prompt.blocks if isinstance(block, Image)] == ["image/png"]

@@ -11,7 +11,7 @@ import difflib
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ from punie.domain.session.prompt_files import typed_in
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Block, EmbeddedResource, Image, Prompt
 from punie.domain.values.display import one_line
-from punie.domain.values.file_kind import looks_binary
+from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES, looks_binary, picture_type
 from punie.domain.values.paths import shown_path
 from punie.mechanics.files import read_path
 from punie.ports.engine import EventSink
@@ -38,7 +38,6 @@ FILE_LIMIT_CHARS: Final = 64_000
 PROMPT_LIMIT_CHARS: Final = 256_000
 """Characters of all files of one prompt."""
 
-PICTURE_LIMIT_BYTES: Final = 4_000_000
 MENTION_LIMIT: Final = 20
 LISTED_LIMIT: Final = 400
 """Entries of a mentioned folder."""
@@ -54,9 +53,6 @@ _LINE: Final = re.compile(r"(.+?)(?::\d+(?:-\d+)?){1,2}\Z")
 _CLOSING: Final = ".,;:!?)]}>'"
 _LIKE_A_FILE: Final = re.compile(r".*(?:/|\.[A-Za-z0-9]{1,4}\Z|\.(?:patch|ipynb|proto|scala|swift)\Z)")
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_PICTURES: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
-)  # fmt: skip
 _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -68,8 +64,10 @@ class Mentioned:
     notes: tuple[str, ...] = ()
 
 
-async def mentioned(session: LiveSession, typed: str, whole: str | None = None) -> Mentioned:
-    """The prompt of a typed text with the files that it mentions.
+async def mentioned(
+    session: LiveSession, typed: str, whole: str | None = None, pictures: Iterable[Image] = ()
+) -> Mentioned:
+    """The prompt of a typed text with the files that it mentions, and with the pictures that were pasted.
 
     `whole` is sent as its text where that is more than was typed, with what was pasted or piped. A command, and a
     session without a model, get the text alone. Nothing is raised for a mention: a note says what became of it.
@@ -78,6 +76,8 @@ async def mentioned(session: LiveSession, typed: str, whole: str | None = None) 
     if session.model == DIRECT or _is_command(session, prompt):
         return Mentioned(prompt)
     reading = _Reading(session)
+    for picture in pictures:
+        reading.attach_picture("the picture", picture)
     found = await anyio.to_thread.run_sync(_found, typed, session.desk.context.cwd)
     for mention in found[:MENTION_LIMIT]:
         await reading.take(mention)
@@ -150,8 +150,19 @@ class _Reading:
         else:
             await self._attach_file(mention)
 
+    def attach_picture(self, name: str, picture: Image) -> None:
+        """Attach a picture, or note why not."""
+        if self.session.model.startswith("script:"):
+            self._say(name, "not attached: this model takes no pictures")
+        else:
+            self.blocks.append(picture)
+            self._say(name, f"attached, {picture.mime_type}, {len(picture.data) * 3 // 4000 + 1} kB")
+
     def _note(self, name: str, said: str) -> None:
-        self.notes.append(f"@{one_line(name, NOTE_CHARS)}: {one_line(said, NOTE_CHARS)}")
+        self._say(f"@{name}", said)
+
+    def _say(self, name: str, said: str) -> None:
+        self.notes.append(f"{one_line(name, NOTE_CHARS + 1)}: {one_line(said, NOTE_CHARS)}")
 
     async def _miss(self, name: str) -> None:
         if self._files is None:
@@ -199,9 +210,7 @@ class _Reading:
         return await anyio.to_thread.run_sync(read_path, where.path, PICTURE_LIMIT_BYTES) if where.inside else None
 
     def _attach_bytes(self, mention: _Mention, data: bytes, why_not: str) -> None:
-        kind = next((kind for start, kind in _PICTURES if data.startswith(start)), None)
-        if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            kind = "image/webp"
+        kind = picture_type(data)
         text = None if kind else _decoded(data)
         if text is not None:
             self._attach_text(mention, text, "not in UTF-8, so some characters may be wrong")
@@ -209,11 +218,8 @@ class _Reading:
             self._note(mention.name, f"not attached: {why_not}")
         elif len(data) > PICTURE_LIMIT_BYTES:
             self._note(mention.name, f"not attached: a picture may have {PICTURE_LIMIT_BYTES // 1_000_000} MB")
-        elif self.session.model.startswith("script:"):
-            self._note(mention.name, "not attached: this model takes no pictures")
         else:
-            self.blocks.append(Image(base64.b64encode(data).decode(), kind, _uri(mention)))
-            self._note(mention.name, f"attached, {kind}, {len(data) // 1000 + 1} kB")
+            self.attach_picture(f"@{mention.name}", Image(base64.b64encode(data).decode(), kind, _uri(mention)))
 
     def _attach_text(self, mention: _Mention, text: str, about: str = "") -> None:
         limit = min(FILE_LIMIT_CHARS, self._left_chars)

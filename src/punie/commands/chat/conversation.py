@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import anyio
@@ -12,11 +12,13 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.adapters.console.chat.asking import ScreenBroker
+from punie.adapters.console.chat.clipboard import ClipboardError, clipboard_picture
 from punie.adapters.console.chat.events import ChatSink, Facts
 from punie.adapters.console.chat.keys import KEYS, Acts, bindings
 from punie.adapters.console.chat.painting import Paint
+from punie.adapters.console.chat.pasting import Pasted
 from punie.adapters.console.chat.screen import Screen
-from punie.adapters.console.chat.typing_aids import Pasted, WordCompleter, history_in
+from punie.adapters.console.chat.typing_aids import WordCompleter, history_in
 from punie.adapters.console.forms import TypedForms
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
@@ -28,6 +30,7 @@ from punie.domain.errors import PunieError
 from punie.domain.session.prompt_files import CommandInfo, typed_in
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
+from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES
 from punie.ports.agent import RunningTurn
 from punie.ports.people import Peer
 
@@ -39,6 +42,8 @@ OWN_WORDS = (
     CommandInfo("exit", "Leave"),
 )
 """The words that the terminal itself knows, beside the commands of the session."""
+
+NO_PICTURE = "What is in the clipboard is no picture in a form that models take, or has more than"
 
 BROKE = "Something broke inside Punie; its log says more."
 
@@ -54,6 +59,7 @@ class Conversation:
     tasks: TaskGroup
     log: logging.Logger
     cwd: str
+    environ: Mapping[str, str]
     history: Path | None
     unicode: bool
     session_id: str = field(default="", init=False)
@@ -71,7 +77,7 @@ class Conversation:
     _pressed_s: float = field(default=float("-inf"), init=False)
 
     def __attrs_post_init__(self) -> None:
-        acts = Acts(self._enter, self.interrupt, self.leave, self.open_last, self._pasted.word)
+        acts = Acts(self._enter, self.interrupt, self.leave, self.open_last, self._paste_picture, self._pasted.word)
         files = MentionedFiles(self._live, self.tasks, self._complete_again)
         completer = WordCompleter(self.words, self.values, files.like)
         self.screen = Screen(
@@ -90,6 +96,22 @@ class Conversation:
         self.screen.enter()
 
     # ------------------------------------------------------------ lines
+
+    def _paste_picture(self) -> None:
+        if not self.screen.asks:
+            self.tasks.start_soon(self._pasted_picture)
+
+    async def _pasted_picture(self) -> None:
+        try:
+            data = await clipboard_picture(self.environ)
+            word = self._pasted.picture(data)
+        except ClipboardError as error:
+            self.sink.say(self.paint.line(str(error), "yellow"))
+            return
+        if word is None:
+            self.sink.say(self.paint.line(f"{NO_PICTURE} {PICTURE_LIMIT_BYTES // 1_000_000} MB.", "yellow"))
+        elif not self.screen.asks:
+            self.screen.buffer.insert_text(f"{word} ")
 
     def submit(self, line: str) -> None:
         """Take one line of the person."""
@@ -154,9 +176,10 @@ class Conversation:
 
     async def _with_files(self, typed: str, whole: str) -> Prompt:
         live = self._live()
-        if live is None or "@" not in typed:
+        pictures = self._pasted.pictures(typed)
+        if live is None or not (pictures or "@" in typed):
             return Prompt.of_text(whole)
-        found = await mentioned(live, typed, whole)
+        found = await mentioned(live, typed, whole, pictures)
         if found.notes:
             self.sink.say(self.paint.lines(found.notes, "dim", indent=2))
         return found.prompt

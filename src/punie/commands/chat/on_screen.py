@@ -41,7 +41,7 @@ async def talk(chat: ChatSession) -> int:
 
 async def _talk(chat: ChatSession, agent: PunieAgent, tasks: TaskGroup) -> int:
     file, unicode = chat.history_file, (sys.stdout.encoding or "").lower().startswith("utf")
-    talk = Conversation(agent, tasks, chat.log, str(chat.cwd), file, unicode)
+    talk = Conversation(agent, tasks, chat.log, str(chat.cwd), chat.environ, file, unicode)
     hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
     await tasks.start(watch_signals, talk.signalled)
     if hang_up is not None:

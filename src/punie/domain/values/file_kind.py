@@ -5,6 +5,11 @@ from __future__ import annotations
 HEAD_BYTES = 8192
 """The bytes at the beginning that are looked at."""
 
+PICTURE_LIMIT_BYTES = 4_000_000
+"""The most bytes of a picture that is attached to a prompt."""
+
+_PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
 _CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27} | {127}
 _NOT_TEXT_SHARE = 0.1
 
@@ -35,6 +40,13 @@ def kind_of(head: bytes) -> str:
         return "text in UTF-16"
     near = head[:_FAR]
     return next((words for signature, words in _SIGNATURES if signature in near), "binary data")
+
+
+def picture_type(data: bytes) -> str | None:
+    """The MIME type of a picture that models take; None for other bytes."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for start, kind in _PICTURES if data.startswith(start)), None)
 
 
 def looks_binary(text: str) -> bool:

@@ -18,6 +18,7 @@ KEYS = (
     ("Alt-Enter, Ctrl-J, or a backslash before Enter", "begin another line"),
     ("Tab", "complete a command, a model, a mode or an @file"),
     ("Up, Down, Ctrl-R", "earlier prompts, also of earlier sessions"),
+    ("Ctrl-V", "put the picture in the clipboard into the prompt"),
     ("Ctrl-O", "show the whole output of the last call"),
     ("Ctrl-C", "stop the turn; twice leaves"),
     ("Ctrl-D", "leave, on an empty line"),
@@ -27,7 +28,7 @@ KEYS = (
 
 @frozen
 class Acts:
-    """The acts behind the keys: take the line, stop the turn or leave, leave, open the last output.
+    """The acts behind the keys: take the line, stop the turn or leave, leave, open the last output, paste a picture.
 
     `pasted` gives the text that is put into the line for a pasted one.
     """
@@ -36,6 +37,7 @@ class Acts:
     interrupt: Callable[[], None]
     leave: Callable[[], None]
     open_last: Callable[[], None]
+    paste_picture: Callable[[], None]
     pasted: Callable[[str], str]
 
 
@@ -49,6 +51,7 @@ def bindings(acts: Acts) -> KeyBindings:
     keys.add("c-c", filter=~is_searching)(partial(_do, acts.interrupt))
     keys.add("c-d", filter=~is_searching)(partial(_delete_or_leave, acts))
     keys.add("c-o")(partial(_do, acts.open_last))
+    keys.add("c-v")(partial(_do, acts.paste_picture))
     keys.add("c-z")(_suspend)
     keys.add(Keys.BracketedPaste)(partial(_paste, acts))
     return keys

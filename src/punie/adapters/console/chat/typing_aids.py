@@ -1,15 +1,13 @@
-"""Aids for a person who types in `punie chat`: completion, history, and long pasted texts."""
+"""Aids for a person who types in `punie chat`: completion, and the history of prompts."""
 
 from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from attrs import define, field
+from attrs import define
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History, InMemoryHistory
@@ -111,48 +109,3 @@ def _entry(line: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     return text if isinstance(text, str) else ""
-
-
-PICTURES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
-
-
-def _picture(pasted: str) -> str | None:
-    """The path of a picture that was dragged to the terminal, which pastes it quoted, escaped or as an address."""
-    text = pasted.strip()
-    if len(text) > 2_000 or Path(text.rstrip("'\"")).suffix.lower() not in PICTURES:
-        return None
-    try:
-        (path,) = shlex.split(text) if os.sep == "/" else [text]
-        path = unquote(urlsplit(path).path) if path.startswith("file://") else path
-        return path if '"' not in path and Path(path).is_absolute() and Path(path).is_file() else None
-    except (OSError, ValueError):
-        return None
-
-
-PASTED_LINES, PASTED_CHARS = 8, 1_000
-"""A longer pasted text is shown as its size."""
-
-
-@define(eq=False)
-class Pasted:
-    """Long pasted texts, each of which is one word in the line; lives as long as the conversation."""
-
-    _texts: dict[str, str] = field(factory=dict[str, str], init=False)
-
-    def word(self, text: str) -> str:
-        """The text for the line: the pasted one, a word for a long one, a mention for the path of a picture."""
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if (picture := _picture(text)) is not None:
-            return f'@"{picture}" '
-        lines = text.count("\n") + 1
-        if lines <= PASTED_LINES and len(text) <= PASTED_CHARS:
-            return text
-        word = f"[pasted text {len(self._texts) + 1}: {lines:,} lines]"
-        self._texts[word] = text
-        return word
-
-    def whole(self, line: str) -> str:
-        """The line with every pasted text in its place."""
-        for word, text in self._texts.items():
-            line = line.replace(word, text)
-        return line

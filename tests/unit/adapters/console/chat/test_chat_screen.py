@@ -43,7 +43,7 @@ class There:
         def does(what: str) -> Callable[[], None]:
             return lambda: self.done.append(what)
 
-        acts = Acts(self.enter, does("interrupt"), does("leave"), does("open"), str.upper)
+        acts = Acts(self.enter, does("interrupt"), does("leave"), does("open"), does("picture"), str.upper)
         output = Vt100_Output(self.written, lambda: Size(ROWS, COLUMNS), term="xterm", enable_cpr=False)
         completer = WordCompleter(lambda: [CommandInfo("help", "List")], lambda _command: [], lambda _typed: ["@a.py"])
         self.screen = Screen(
@@ -106,12 +106,12 @@ async def test_a_line_is_submitted_and_may_have_several_lines() -> None:
 
 async def test_keys_stop_leave_open_complete_and_paste() -> None:
     async with shown() as there:
-        await there.typed("\x03\x0f\x04", lambda: len(there.done) == 3)
-        assert there.done == ["interrupt", "open", "leave"]
+        await there.typed("\x03\x0f\x16\x04", lambda: len(there.done) == 4)
+        assert there.done == ["interrupt", "open", "picture", "leave"]
         await there.typed("/h", lambda: "List" in there.seen)
         await there.typed("\t", lambda: there.screen.buffer.text == "/help")
         await there.typed("\r", lambda: there.screen.buffer.complete_state is None)
-        assert len(there.done) == 3, "Enter took the completion, not the line"
+        assert len(there.done) == 4, "Enter took the completion, not the line"
         await there.typed("\x01\x04", lambda: there.screen.buffer.text == "help")
         await there.typed("\x05\x1b[200~ pasted\x1b[201~", lambda: there.screen.buffer.text == "help PASTED")
         there.screen.clear()

@@ -137,6 +137,30 @@ def test_a_whole_conversation(tmp_path: Path, desk: Desk) -> None:
     assert run(goes_on, again) == 0
 
 
+def test_the_picture_in_the_clipboard_is_a_word_of_the_prompt(tmp_path: Path, desk: Desk) -> None:
+    chatting = chat(tmp_path, [{"text": "seen"}])
+    xclip = tmp_path / "bin" / "xclip"
+    xclip.parent.mkdir()
+    xclip.write_text("#!/bin/sh\nprintf 'no picture'\n")
+    xclip.chmod(0o755)
+    environ = {**chatting.environ, "PATH": str(xclip.parent), "DISPLAY": ":7"}
+
+    async def person() -> None:
+        await desk.until("/help lists commands")
+        desk.pipe.send_text("\x16")
+        await desk.until("is no picture in a form that models take")
+        xclip.write_text("#!/bin/sh\nprintf '\\211PNG\\r\\n\\032\\n'\n")
+        desk.pipe.send_text("look at \x16")
+        await desk.until("look at [picture 1: image/png, 1 kB]")
+        await desk.enter("!", "the picture: not attached: this model takes no pictures")
+        xclip.unlink()
+        desk.pipe.send_text("\x16")
+        await desk.until("install xclip")
+        desk.pipe.send_text("\x04")
+
+    assert run(evolve(chatting, environ=environ), person) == 0
+
+
 def test_a_session_that_cannot_be_kept_is_not_said_to_go_on(
     tmp_path: Path, desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 
-from punie.adapters.console.chat.typing_aids import Pasted, PromptHistory, WordCompleter, history_in
+from punie.adapters.console.chat.typing_aids import PromptHistory, WordCompleter, history_in
 from punie.domain.session.prompt_files import CommandInfo
 
 COMMANDS = (CommandInfo("help", "List the commands"), CommandInfo("mode", "Switch", "a mode"))
@@ -57,28 +57,3 @@ def test_a_history_that_cannot_be_kept_is_no_failure(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "target")
     PromptHistory(link).store_string("one")
     assert (tmp_path / "target").read_text() == "", "a link is not followed"
-
-
-def test_a_long_pasted_text_is_one_word_in_the_line() -> None:
-    pasted = Pasted()
-    assert pasted.word("short\r\ntext\r") == "short\ntext\n"
-    word = pasted.word("line\n" * 30)
-    assert word == "[pasted text 1: 31 lines]"
-    assert pasted.whole(f"look: {word}!") == "look: " + "line\n" * 30 + "!"
-    assert pasted.whole("[pasted text 2: 1 lines]") == "[pasted text 2: 1 lines]"
-
-
-def test_the_path_of_a_picture_that_is_dragged_to_the_terminal_is_a_mention(tmp_path: Path) -> None:
-    picture = tmp_path / "a picture.PNG"
-    picture.write_bytes(b"\x89PNG")
-    (tmp_path / "notes.txt").write_text("")
-    pasted, mention = Pasted(), f'@"{picture}" '
-    escaped, address = str(picture).replace(" ", "\\ "), picture.as_uri()
-    for dragged in (f"'{picture}'", f'"{picture}" ', escaped, f"{escaped}\r", address):
-        assert pasted.word(dragged) == mention, dragged
-    (tmp_path / 'q".png').write_bytes(b"")
-    for text in (
-        str(tmp_path / "no.png"), str(tmp_path / "notes.txt"), "a.png", f"see {escaped}", f"'{picture}", "\0.png",
-        "/" + "x" * 300 + ".png", f"{tmp_path}/q\\\".png", "file://host]/x.png",
-    ):  # fmt: skip
-        assert pasted.word(text) == text

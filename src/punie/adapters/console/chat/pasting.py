@@ -1,0 +1,96 @@
+"""What a person pastes into the line of `punie chat`: long texts and pictures, each of which is one word there."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shlex
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from attrs import define, field
+
+from punie.domain.values.content import Image
+from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES, picture_type
+
+PASTED_LINES: Final = 8
+PASTED_CHARS: Final = 1_000
+"""A longer pasted text is shown as its size."""
+
+PICTURES_LIMIT: Final = 20
+"""Pictures that are kept; a further one takes the place of the oldest."""
+
+_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+
+
+@define(eq=False)
+class Pasted:
+    """Pasted texts and pictures by their words; lives as long as the conversation."""
+
+    _texts: dict[str, str] = field(factory=dict[str, str], init=False)
+    _pictures: dict[str, Image] = field(factory=dict[str, Image], init=False)
+    _count: int = field(default=0, init=False)
+
+    def word(self, text: str) -> str:
+        """The text for the line: the pasted one, or a word for a long one, or for the picture whose path was pasted.
+
+        The picture of a path is read here: who drags a file to the terminal gives it away, wherever it is.
+        """
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if (path := _dragged(text)) is not None and (word := self.picture(_read(path), path.name)) is not None:
+            return f"{word} "
+        lines = text.count("\n") + 1
+        if lines <= PASTED_LINES and len(text) <= PASTED_CHARS:
+            return text
+        word = self._word("pasted text", f"{lines:,} lines")
+        self._texts[word] = text
+        return word
+
+    def picture(self, data: bytes, name: str = "") -> str | None:
+        """A word for a picture; None where the bytes are none, or too many."""
+        kind = picture_type(data)
+        if kind is None or len(data) > PICTURE_LIMIT_BYTES:
+            return None
+        name = "".join(sign for sign in name if sign.isprintable() and sign not in "[]")[:40]
+        word = self._word("picture", f"{name or kind}, {len(data) // 1000 + 1} kB")
+        if len(self._pictures) == PICTURES_LIMIT:
+            self._pictures.pop(next(iter(self._pictures)))
+        self._pictures[word] = Image(base64.b64encode(data).decode("ascii"), kind)
+        return word
+
+    def whole(self, line: str) -> str:
+        """The line with every pasted text in its place; the words of pictures stay, so that it can speak of them."""
+        for word, text in self._texts.items():
+            line = line.replace(word, text)
+        return line
+
+    def pictures(self, line: str) -> tuple[Image, ...]:
+        """The pictures whose words are in the line, as it was typed."""
+        return tuple(picture for word, picture in self._pictures.items() if word in line)
+
+    def _word(self, what: str, about: str) -> str:
+        self._count += 1
+        return f"[{what} {self._count}: {about}]"
+
+
+def _dragged(pasted: str) -> Path | None:
+    """The path of a picture that was dragged to the terminal, which pastes it quoted, escaped or as an address."""
+    text = pasted.strip()
+    if len(text) > 2_000 or Path(text.rstrip("'\"")).suffix.lower() not in _SUFFIXES:
+        return None
+    try:
+        (path,) = shlex.split(text) if os.sep == "/" else [text]
+        found = Path(unquote(urlsplit(path).path) if path.startswith("file://") else path)
+        return found if found.is_absolute() and found.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a file, cut behind the limit for pictures; empty where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(PICTURE_LIMIT_BYTES + 1)
+    except OSError:
+        return b""
