@@ -31,6 +31,7 @@ COMMANDS = (
     "permissions",
     "sessions",
     "turns",
+    "state",
     "changes",
     "undo",
     "trace",

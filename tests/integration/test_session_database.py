@@ -414,7 +414,7 @@ async def test_a_database_that_another_process_writes_for_long_is_busy_and_then_
 
 async def test_a_database_of_a_newer_version_is_left_as_it_is(file: Path, store: SqliteSessionStore):
     open_database(file).close()
-    changed(file, "UPDATE schema_version SET version = 999")
+    changed(file, "UPDATE schema_version SET version = 999; PRAGMA user_version = 999")
     with pytest.raises(SessionStoreError, match="newer version"):
         await store.acquire("sess_a")
 

@@ -6,15 +6,17 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import apsw
 from attrs import frozen
 
-from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, UnusableDatabaseError
+from punie.adapters.storage.restored import STAGING, settle
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, UnusableDatabaseError, oldest_user, too_new
+from punie.mechanics.files import locked_folder
 
 BUSY_TIMEOUT_MS = 5_000
 """How long a statement waits for another process that writes."""
@@ -152,20 +154,37 @@ class Database(Sql):
     @classmethod
     def connect(cls, path: Path) -> Self:
         """Connect to a file that exists."""
-        with _own_errors():
+        with own_errors():
             connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         return cls(connection)
 
+    @classmethod
+    def of_a_stranger(cls, path: Path) -> Self:
+        """Connect to a file that is only read and does not change, whatever is beside it."""
+        uri = f"{path.absolute().as_uri()}?immutable=1"
+        with own_errors():
+            return cls(apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
+
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows. Without values, several statements may be run at once."""
-        with _own_errors():
+        with own_errors():
             return self._connection.execute(statement, values or None).fetchall()
+
+    def each(self, statement: str) -> Iterator[Row]:
+        """The rows of one statement, as they are read."""
+        with own_errors():
+            yield from self._connection.execute(statement)
 
     def run_many(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         """Run one statement for each of the rows."""
-        with _own_errors():
+        with own_errors():
             self._connection.executemany(statement, rows)
+
+    def copy_to(self, other: Self) -> None:
+        """Replace all of the other database by this one, in one transaction; others may write to this one meanwhile."""
+        with own_errors(), other._connection.backup("main", self._connection, "main") as backup:
+            backup.step()
 
     @contextmanager
     def transaction(self, *, of: str | None = None, lasting: bool = False) -> Generator[None]:
@@ -186,7 +205,7 @@ class Database(Sql):
 
     def close(self) -> None:
         """Close the connection."""
-        with _own_errors():
+        with own_errors():
             self._connection.close()
 
 
@@ -194,10 +213,12 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
     """Open the database at that path, made where it is missing, and bring its tables up to date.
 
     Folder and file belong to the user alone. Raises `UnusableDatabaseError` for a file that cannot be made or read,
-    is no database, or was written by a newer version.
+    is no database, or was written by a newer version that does not let this one use it.
     """
-    with _own_errors():
+    with own_errors():
         _make_private(path)
+        if (path.parent / STAGING).exists():
+            _settle(path)
     database = Database.connect(path)
     try:
         _set_journal(database)
@@ -211,7 +232,7 @@ def open_database(path: Path, migrations: Sequence[str] = MIGRATIONS) -> Databas
 
 
 @contextmanager
-def _own_errors() -> Generator[None]:
+def own_errors() -> Generator[None]:
     """Translate errors of SQLite and of the system into messages for a person, without codes and class names."""
     try:
         yield
@@ -243,6 +264,13 @@ def _make_private(path: Path) -> None:
         path.chmod(OWNER_ONLY_FILE)
 
 
+def _settle(path: Path) -> None:
+    """End a restore that was cut off; one that another process makes just now is left alone."""
+    with suppress(OSError), locked_folder(str(path.parent), 0), closing(Database.connect(path)) as database:
+        ((number,),) = database.run("PRAGMA application_id")
+        settle(path.parent, number)
+
+
 def _set_journal(database: Database) -> None:
     for tried in range(1, OPEN_TRIES + 1):
         try:
@@ -257,20 +285,30 @@ def _set_journal(database: Database) -> None:
 
 
 def _migrate(database: Database, migrations: Sequence[str]) -> None:
-    if schema_version(database) == len(migrations):
+    if _is_ready(database, migrations):
         return
     with database.transaction():
         database.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
-        version = schema_version(database)  # again: another process may have been faster
-        if version > len(migrations):
-            raise UnusableDatabaseError(
-                f"it was written by a newer version of Punie (its schema is {version}, this version knows "
-                f"{len(migrations)})"
-            )
-        for script in migrations[version:]:
+        if _is_ready(database, migrations):
+            return  # another process was faster
+        for script in migrations[schema_version(database) :]:
             database.run(script)
         database.run("DELETE FROM schema_version")
         database.run("INSERT INTO schema_version VALUES (?)", (len(migrations),))
+        database.run(f"PRAGMA user_version = {oldest_user(migrations)}")  # 0 in files from before this was written
+
+
+def _is_ready(database: Database, migrations: Sequence[str]) -> bool:
+    """Whether the tables are of this version, or of a newer one that permits this one; raises where it does not."""
+    version = schema_version(database)
+    if (problem := too_new(version, _oldest_user(database), len(migrations))) is not None:
+        raise UnusableDatabaseError(f"{problem}; update Punie here")
+    return version >= len(migrations)
+
+
+def _oldest_user(database: Database) -> int:
+    ((oldest,),) = database.run("PRAGMA user_version")
+    return oldest
 
 
 def schema_version(database: Database) -> int:
@@ -287,6 +325,7 @@ class DatabaseReport:
     version: int
     known: int
     problem: str | None = None
+    """The reason why it cannot be used, in words; its version is known where only that is the reason."""
 
 
 def inspect_database(path: Path) -> DatabaseReport:
@@ -297,6 +336,7 @@ def inspect_database(path: Path) -> DatabaseReport:
             found = [str(row[0]) for row in database.run(f"PRAGMA quick_check({PROBLEMS_NAMED})")]
             if found != ["ok"]:
                 return DatabaseReport(0, known, f"it is damaged ({'; '.join(found)})")
-            return DatabaseReport(schema_version(database), known)
+            version = schema_version(database)
+            return DatabaseReport(version, known, too_new(version, _oldest_user(database), known))
     except UnusableDatabaseError as error:
         return DatabaseReport(0, known, str(error))

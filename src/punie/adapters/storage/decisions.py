@@ -23,6 +23,7 @@ from punie.ports.permission import GrantStore, PinName, ToolPins, TrustStore
 from punie.ports.servers import ServerApprovals, ServerListings
 
 GRANT_COLUMNS = ", ".join(field.name for field in attrs.fields(StoredGrant))
+LISTING_COLUMNS = "directory, server, fingerprint, listed_at, tools, legacy"
 
 LISTING_LIMIT = 16 * 1024 * 1024
 """Characters of JSON; a listing that takes more is not kept."""
@@ -113,7 +114,10 @@ class SqliteToolPins(ToolPins):
         return {(source, server, tool): known for source, server, tool, known in rows}
 
     async def pin(self, pin: ToolPin) -> bool:
-        statement = "INSERT OR REPLACE INTO tool_pins VALUES (?, ?, ?, ?, ?, ?)"
+        statement = (
+            "INSERT OR REPLACE INTO tool_pins (source, server, directory, tool, definition, pinned_at) "
+            "VALUES (?, ?, ?, ?, ?, ?)"
+        )
         return await self.state.changed(statement, attrs.astuple(pin)) is not None
 
 
@@ -128,7 +132,7 @@ class SqliteTrustStore(TrustStore):
         return self.state.path.exists() and bool(self.state.changed_here(query, (path, digest), lasting=False))
 
     def trust(self, path: str, digest: str, at: float) -> bool:
-        statement = "INSERT OR REPLACE INTO trusted_files VALUES (?, ?, ?)"
+        statement = "INSERT OR REPLACE INTO trusted_files (path, digest, trusted_at) VALUES (?, ?, ?)"
         return self.state.changed_here(statement, (path, digest, at)) is not None
 
     def revoke(self, path: str) -> bool:
@@ -147,7 +151,9 @@ class SqliteServerApprovals(ServerApprovals):
         return dict(cast("list[tuple[str, str]]", await self.state.looked_up(query, (directory,))))
 
     async def approve(self, approval: ServerApproval) -> bool:
-        statement = "INSERT OR REPLACE INTO approved_servers VALUES (?, ?, ?, ?)"
+        statement = (
+            "INSERT OR REPLACE INTO approved_servers (directory, name, fingerprint, approved_at) VALUES (?, ?, ?, ?)"
+        )
         return await self.state.changed(statement, attrs.astuple(approval)) is not None
 
     async def revoke(self, directory: str, name: str) -> bool:
@@ -162,8 +168,7 @@ class SqliteServerListings(ServerListings):
     state: StateFile
 
     async def last(self, directory: str) -> Mapping[str, KeptListing]:
-        columns = "directory, server, fingerprint, listed_at, tools, legacy"
-        query = f"SELECT {columns} FROM server_listings WHERE directory = ?"  # noqa: S608 - both are our own text
+        query = f"SELECT {LISTING_COLUMNS} FROM server_listings WHERE directory = ?"  # noqa: S608 - both are our own text
         found = map(_listing, await self.state.looked_up(query, (directory,)))
         return {listing.server: listing for listing in found if listing is not None}
 
@@ -178,7 +183,7 @@ class SqliteServerListings(ServerListings):
         row = (
             listing.directory, listing.server, listing.fingerprint, listing.listed_at, tools, int(listing.legacy),
         )  # fmt: skip
-        statement = "INSERT OR REPLACE INTO server_listings VALUES (?, ?, ?, ?, ?, ?)"
+        statement = f"INSERT OR REPLACE INTO server_listings ({LISTING_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - both are our own text
         return await self.state.changed(statement, row, lasting=False) is not None
 
 

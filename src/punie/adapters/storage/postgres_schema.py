@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from punie.adapters.storage.sql import Sql
+from punie.adapters.storage.sql import Sql, oldest_user, too_new
 from punie.domain.errors import SessionStoreError
 
 SCHEMA = "punie"
@@ -99,7 +99,10 @@ def checksum(script: str) -> str:
 
 
 def is_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> bool:
-    """Whether the tables are those of this version. Raises `SessionStoreError` where they are of a newer or another."""
+    """Whether the tables are those of this version, or of a newer one that lets this one use them.
+
+    Raises `SessionStoreError` where they are of a newer one that does not, or of somebody else.
+    """
     ((versions, index),) = database.run(
         "SELECT to_regclass('punie.schema_versions') IS NOT NULL, to_regclass('punie.sessions') IS NOT NULL"
     )
@@ -108,7 +111,7 @@ def is_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> bool:
 
 
 def make_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Make or change the tables, in the transaction of the connection; other processes wait meanwhile."""
+    """Make or change the tables, in the transaction of the connection; other processes that start wait meanwhile."""
     database.run("SELECT pg_advisory_xact_lock(?)", (STARTING,))
     if is_ready(database, migrations):
         return  # another process was faster
@@ -119,26 +122,27 @@ def make_ready(database: Sql, migrations: Sequence[str] = MIGRATIONS) -> None:
         "CREATE TABLE IF NOT EXISTS punie.schema_versions "
         "(version bigint PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
+    database.run("ALTER TABLE punie.schema_versions ADD COLUMN IF NOT EXISTS oldest bigint")
     for number, script in enumerate(migrations[_applied(database, migrations) :], _applied(database, migrations) + 1):
         database.run(script)
-        values = (number, checksum(script))
-        database.run("INSERT INTO punie.schema_versions (version, checksum) VALUES (?, ?)", values)
+        values = (number, checksum(script), oldest_user(migrations[:number]))
+        database.run("INSERT INTO punie.schema_versions (version, checksum, oldest) VALUES (?, ?, ?)", values)
     database.run(INDEX)
 
 
 def _applied(database: Sql, migrations: Sequence[str]) -> int:
-    """The number of versions applied, each of them as this version knows it."""
+    """The number of versions applied that this process knows, each of them as it knows it."""
     found = database.run("SELECT version, checksum FROM punie.schema_versions ORDER BY version")
     if len(found) > len(migrations):
-        raise SessionStoreError(
-            f"its tables were made by a newer version of Punie (theirs is {len(found)}, this one knows "
-            f"{len(migrations)})",
-            "Bring this server to the version of the others",
-        )
+        # Tables from before the column was there are read too.
+        query = "SELECT (to_jsonb(v) ->> 'oldest')::bigint FROM punie.schema_versions v ORDER BY version DESC LIMIT 1"
+        ((oldest,),) = database.run(query)
+        if (problem := too_new(len(found), oldest, len(migrations))) is not None:
+            raise SessionStoreError(problem, "Bring this server to the version of the others")
     for (version, had), script in zip(found, migrations, strict=False):
         if had != checksum(script):
             raise SessionStoreError(
                 f"its tables are not those of this version of Punie (version {version} has another checksum)",
                 "Give Punie a database of its own, or the one that it made",
             )
-    return len(found)
+    return min(len(found), len(migrations))

@@ -23,6 +23,32 @@ class DatabaseBusyError(UnusableDatabaseError):
     """Another process has been writing for longer than a statement waits; a later try may work."""
 
 
+ADDITIVE = "-- additive"
+"""The first words of a version that older ones may pass over: it only makes tables, indexes, and columns with defaults.
+
+Older processes go on beside it. They write rows without its columns, read none of them, and make a lost index of
+sessions anew without them; a column that narrows what a row permits, such as the person of a grant, is no addition.
+"""
+
+
+def oldest_user(migrations: Sequence[str]) -> int:
+    """The oldest version whose processes may use the tables that all these versions made."""
+    return max((at for at, script in enumerate(migrations, 1) if not script.lstrip().startswith(ADDITIVE)), default=0)
+
+
+def too_new(version: int, oldest: int | None, known: int) -> str | None:
+    """The reason why a process that knows the versions up to `known` may not use the tables; None where it may.
+
+    `version` is that of the tables, `oldest` the oldest that may use them, None where that is not said.
+    """
+    if version <= known or (oldest is not None and 0 < oldest <= known):
+        return None
+    return (
+        f"its tables were made by a newer version of Punie, and this one cannot use them (theirs is schema {version}, "
+        f"for versions that know {oldest or version}; this one knows {known})"
+    )
+
+
 class Sql(Protocol):
     """One connection, used by one thread at a time. Statements have `?` where a value goes."""
 

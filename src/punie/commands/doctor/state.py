@@ -103,14 +103,15 @@ def database(case: Case) -> Sequence[Check]:
     found = inspect_database(path)
     beside = f"Move {path} away (Punie begins a new one), or put back one from before."
     if found.problem is not None:
-        return [Check("database", f"{path}: {found.problem}", fix=beside)]
-    if found.version > found.known:
-        detail = f"{path} was written by a newer Punie (schema {found.version}, this one knows {found.known})"
-        return [Check("database", detail, fix=f"Update Punie, or: {beside}")]
-    older = "" if found.version == found.known else f", brought up to {found.known} at its next use"
+        newer = "Update Punie, or: " if found.version > found.known else ""
+        return [Check("database", f"{path}: {found.problem}", fix=newer + beside)]
+    other = ""
+    if found.version != found.known:
+        older = f", brought up to {found.known} at its next use"
+        other = older if found.version < found.known else ", of a newer Punie, which lets this one use it"
     if _is_open(path):
         return [_open_file("database", path)]
-    return [Check("database", f"whole, schema {found.version}{older}, {path.stat().st_size / _MIB:.1f} MiB")]
+    return [Check("database", f"whole, schema {found.version}{other}, {path.stat().st_size / _MIB:.1f} MiB")]
 
 
 def credentials(case: Case) -> Sequence[Check]:

@@ -71,6 +71,8 @@ Both are looked at when another session makes its first change.
 
 JOURNAL, ACCEPTED = "changes.jsonl", "accepted.jsonl"
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+KEPT = re.compile(r"(?:changes|accepted)\.jsonl|[0-9a-f]{64}")
+"""The names of a history's files; others are about something that runs just now."""
 
 
 def history_folder(state: str, session_id: str) -> str | None:

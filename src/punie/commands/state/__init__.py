@@ -1,0 +1,1 @@
+"""`punie state`: the state in one file, and back."""

@@ -1,0 +1,71 @@
+"""`punie state backup` and `punie state restore`: sessions, books and the histories of files, in one file.
+
+Keys, tokens and settings are no state: they stay where they are, and are never in the file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from punie.adapters.local.files.file_history import KEPT
+from punie.adapters.storage.state_copy import StateContents, StateCopies, StateCopyError
+from punie.bootstrap.optional_parts import user_settings
+from punie.bootstrap.settings.files import database_file
+from punie.bootstrap.settings.keys import SESSION_STORE
+from punie.commands.permissions.kept import moment
+from punie.commands.running import CommandError, Exit, command_environ, confirm, told
+from punie.domain.values.display import display_exact, one_line
+
+ELSEWHERE = (
+    "Sessions, usage, grants and the audit trail are in the PostgreSQL database of sessions.store, and not in this "
+    "file: docs/deployment.md says how that is backed up.\n"
+)
+
+
+def run_backup(given: str, *, yes: bool, as_json: bool) -> int:
+    """Run `punie state backup`; returns the exit code."""
+    environ, target = command_environ(), Path(given).absolute()
+    if target.exists():
+        shown = f"{display_exact(given)} is there already.\n"
+        confirm(shown, "Replace it? [y/N] ", yes=yes, as_json=as_json, to="replace it")
+    try:
+        contents = StateCopies(database_file(environ), KEPT).back_up(target)
+    except StateCopyError as error:
+        raise CommandError(f"{one_line(str(error), 500)}. Nothing was written.", Exit.FAILED) from error
+    said = (
+        f"{display_exact(given)} has {_words(contents)}. It has no keys: keep audit.key and your settings elsewhere.\n"
+    )
+    shared = user_settings(environ, {})[SESSION_STORE] is not None
+    return told(_fields(contents), said + (ELSEWHERE if shared else ""), as_json=as_json)
+
+
+def run_restore(given: str, *, yes: bool, as_json: bool) -> int:
+    """Run `punie state restore`; returns the exit code."""
+    database = database_file(command_environ())
+    copies, copy = StateCopies(database, KEPT), Path(given).absolute()
+    try:
+        contents = copies.look(copy)
+        if database.exists():
+            shown = (
+                f"{display_exact(given)} of {moment(contents.made_at)} has {_words(contents)}.\n"
+                f"All that {display_exact(str(database))} and the histories beside it hold now goes.\n"
+            )
+            confirm(shown, "Replace it? [y/N] ", yes=yes, as_json=as_json, to="replace it")
+        contents = copies.restore(copy)
+    except StateCopyError as error:
+        raise CommandError(f"{one_line(str(error), 500)}. Nothing was changed.", Exit.FAILED) from error
+    said = f"The state is that of {moment(contents.made_at)}: {_words(contents)}.\n"
+    return told(_fields(contents), said, as_json=as_json)
+
+
+def _words(contents: StateContents) -> str:
+    return f"{contents.sessions:,} sessions and {contents.files:,} kept files (schema {contents.schema})"
+
+
+def _fields(contents: StateContents) -> dict[str, object]:
+    return {
+        "madeAt": moment(contents.made_at),
+        "schema": contents.schema,
+        "sessions": contents.sessions,
+        "files": contents.files,
+    }
