@@ -19,7 +19,7 @@ from attrs import define, field
 from punie.adapters.console.questions import RecordedBroker
 from punie.application.desk.turn_desk import RequestWatch
 from punie.application.turns.model_shelf import ContextGauge
-from punie.application.turns.run_turn import TurnEvents
+from punie.application.turns.turn_events import TurnEvents
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.flow import Dismissed, Selected
 from punie.domain.session.events import TextDelta

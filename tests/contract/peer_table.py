@@ -13,7 +13,7 @@ from punie.application.remote.room import HeldSink
 from punie.application.remote.seat import SeatedBridge, SeatedBroker, SeatedCatalog
 from punie.application.servers.session_servers import ServerCalls
 from punie.application.sessions.recorder import SessionRecorder
-from punie.application.turns.run_turn import TurnEvents
+from punie.application.turns.turn_events import TurnEvents
 from punie_gguf.engine import SizedEvents
 from tests.contract.acp_benches import (
     AcpBrokerBench,

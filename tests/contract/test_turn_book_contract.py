@@ -109,6 +109,24 @@ async def test_a_turn_is_open_until_its_end_and_goes_on_in_another_process(books
     assert await (await books.next()).open_elsewhere() in ([], ())
 
 
+async def test_a_turn_that_was_handed_on_is_found_while_its_process_lives_and_can_be_claimed(books: Books) -> None:
+    book = await books.next()
+    steps = await book.begin(ORDER)
+    await steps.took(StepKind.REQUEST, "m")
+    await steps.hand_on()
+    await steps.hand_on()
+    assert list(await book.open_elsewhere()) == [ORDER]
+    with pytest.raises(SessionStoreError):
+        await steps.took(StepKind.CALL, "too_late")
+    other = await books.next()
+    assert list(await other.open_elsewhere()) == [ORDER]
+    taken = await other.claim("t-1")
+    assert taken is not None
+    await taken.took(StepKind.CALL, "run_command")
+    await taken.ended("end_turn")
+    assert [known.how for known in await other.known()] == ["end_turn"]
+
+
 async def test_a_turn_that_is_called_off_takes_no_further_step(books: Books) -> None:
     book = await books.next()
     steps = await book.begin(ORDER)

@@ -191,6 +191,23 @@ class _Faults(logging.Handler):
         self.said.append(self.format(record))
 
 
+async def asked_over_http(server: Server, head: str) -> str:
+    """The whole answer to a request, whose head is given without the empty line at its end."""
+    told, port = b"", int(server.url.rsplit(":", 1)[1].partition("/")[0])
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(f"{head}\r\n\r\n".encode())
+        with anyio.fail_after(BOUND_S), contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                told += await stream.receive()
+    return told.decode()
+
+
+async def probed(server: Server, path: str) -> tuple[int, str]:
+    """The status and the word of a probe."""
+    head, _, word = (await asked_over_http(server, f"GET {path} HTTP/1.1\r\nHost: elsewhere")).partition("\r\n\r\n")
+    return int(head.split()[1]), word.strip()
+
+
 @asynccontextmanager
 async def served(
     home: Path,
@@ -211,12 +228,15 @@ async def served(
     log, environ = logging.getLogger("punie.test.serve"), clean_environment(home, **(env or {}))
     faults = _Faults(logging.ERROR)
     log.addHandler(faults)
-    server = WebSocketServer(door or Door(TOKEN), limits or Limits(SIZE_LIMIT), log, connections, handshakes)
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listening,
         served_clients(environ, {"model": model}, log, grace_s, draft=draft, sessions_limit=sessions) as clients,
         anyio.create_task_group() as tasks,
     ):
+        entry = door or Door(TOKEN)
+        server = WebSocketServer(
+            entry, limits or Limits(SIZE_LIMIT), log, connections, handshakes, probes=clients.probes
+        )
         tasks.start_soon(server.serve, listening, clients.serve)
         try:
             port = listening.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no Django

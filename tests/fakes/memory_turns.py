@@ -36,6 +36,10 @@ class MemorySteps(TurnSteps):
         if self.entry.known.server == self.server and self.entry.known.status is TurnStatus.OPEN:
             self.entry.known = evolve(self.entry.known, status=TurnStatus.ENDED, how=how)
 
+    async def hand_on(self) -> None:
+        if self.entry.known.server == self.server:
+            self.entry.known = evolve(self.entry.known, server="")
+
 
 @define(eq=False)
 class MemoryTurnBook(TurnBook):

@@ -266,7 +266,7 @@ async def test_what_is_open_when_the_server_ends_is_answered_and_the_good_bye_sa
         assert server.clients is not None
         server.clients.stop()
         assert await client.ended() == 1001
-        assert (await pending.frame()).message["error"]["code"] == -32800
+        assert (await pending.turn()).stop == "cancelled"
 
 
 async def test_whoever_came_back_may_cancel_the_turn(serve: Serve) -> None:

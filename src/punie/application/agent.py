@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeAlias
 
@@ -21,7 +21,7 @@ from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch, review
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.waiting import BegunTurn, Place
-from punie.domain.errors import PunieError, SessionBusyError, UnknownSessionError
+from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError, UnknownSessionError
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import SessionPage
@@ -231,6 +231,20 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             if place.turn is not None and place.turn.id == turn_id:
                 place.turn.cancel()
 
+    def hand_on(self, *, at_once: bool) -> None:
+        """Leave the turns that survive their process to another one: after the step under way, or `at_once`."""
+        for place in tuple(self._places.values()):
+            place.hand_on(at_once=at_once)
+
+    async def at_rest(self, session_ids: Collection[str] | None = None) -> None:
+        """Wait until no turn runs, in those sessions or in all."""
+        while turns := [
+            place.turn
+            for session_id, place in self._places.items()
+            if place.turn is not None and (session_ids is None or session_id in session_ids)
+        ]:
+            await turns[0].done.wait()
+
     async def rest(self, session_id: str) -> None:
         """Wait until a turn of that session which survives its process is over; at once where none runs."""
         place = self._places.get(session_id)
@@ -286,6 +300,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
                 if place.turn is not None:
                     with anyio.move_on_after(TURN_END_LIMIT_S):
                         await place.turn.done.wait()
+                await place.leave()
         except Exception:
             if place is None:
                 if taken is not None and taken.summary is None:
@@ -311,6 +326,8 @@ async def _run_unattended(session: LiveSession, turn: RunningTurn) -> None:
     """Run a turn whose end no request waits for; a failure becomes a notice."""
     try:
         await turn.run()
+    except ServerEndingError:
+        return  # another server goes on with it
     except Exception as error:
         session.log.exception("session %s: a turn that no request waits for failed", session.id)
         session.recorder.notices.warn("The turn failed", str(error) if isinstance(error, PunieError) else "")

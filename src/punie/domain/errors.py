@@ -243,9 +243,24 @@ class SessionHeldError(ToldToClient):
     """Another process has that session open; `holder` says which, in words."""
 
     code = "session_held"
-    sentence = "The session is open in {e.holder}. Close it there, or go on with a fork of it."
+    sentence = (
+        "The session is open in {e.holder}. Go on there, or close it there (session/close), which frees it at once; a "
+        "place that is gone frees it within a minute. A copy can be opened here at any time (session/fork)."
+    )
     session_id: str = field(repr=False)
     holder: str
+
+
+@define
+class ServerEndingError(ToldToClient):
+    """The server is shutting down and takes no new work; `turn` says what becomes of a turn that it leaves."""
+
+    code = "server_ending"
+    sentence = (
+        "This server is shutting down.{e.turn} Connect again, to the server that takes its place, and load the session "
+        "there (session/load), or open a new one."
+    )
+    turn: str = ""
 
 
 @define

@@ -82,6 +82,14 @@ class TurnSteps(Protocol):
         """Record the end of the turn, after which no process takes it up. Never raises: a later one ends it again."""
         ...
 
+    @abstractmethod
+    async def hand_on(self) -> None:
+        """Let the turn go to any other process, which finds it at once; nothing is recorded here any more.
+
+        Never raises: at the latest the turn is found when this process is gone.
+        """
+        ...
+
 
 @runtime_checkable
 class TurnBook(Protocol):

@@ -219,6 +219,7 @@ class Lobby:
     did: list[str] = field(factory=list)
     rooms: dict[str, Any] = field(factory=dict)
     away_limit_s: float = 1.0
+    draining: bool = False
     agent: Any = field(init=False)
 
     def __attrs_post_init__(self) -> None:

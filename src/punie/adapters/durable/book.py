@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -43,6 +44,9 @@ CLAIM_LIMIT_S: Final = 15.0
 STEP_LIMIT_S: Final = 20.0
 SETTLED_S: Final = 0.01
 OWNER_ONLY: Final = 0o600
+LEFT: Final = "punie-left"
+"""The queue of turns that their process left; none works it off, and every process claims from it."""
+
 _OPEN = ("PENDING", "ENQUEUED")
 _STATUS = {
     **dict.fromkeys(_OPEN, TurnStatus.OPEN),
@@ -71,7 +75,7 @@ class _Hand(TurnSteps):
     begun: threading.Event = field(factory=threading.Event)
     _reports: queue.SimpleQueue[_Report] = field(factory=queue.SimpleQueue)
     _report: _Report | None = None
-    _over: bool = False
+    _over: threading.Event = field(factory=threading.Event)
 
     def work(self) -> str:
         """Record steps as they come, until the last one."""
@@ -83,7 +87,7 @@ class _Hand(TurnSteps):
                 if step["kind"] == "end":
                     return step["name"]
         finally:  # also where another process has the turn, or called it off
-            self._over = True
+            self._over.set()
             _hands.pop(self.turn_id, None)
             self._recorded()
             while not self._reports.empty():
@@ -118,6 +122,16 @@ class _Hand(TurnSteps):
                 return
             time.sleep(SETTLED_S)
 
+    async def hand_on(self) -> None:
+        await anyio.to_thread.run_sync(self._hand_on, abandon_on_cancel=True)
+
+    def _hand_on(self) -> None:
+        self.let_go()
+        self._over.wait(STEP_LIMIT_S)
+        with suppress(SQLAlchemyError, dbos_error.DBOSException, OSError):
+            if DBOS.list_workflows(workflow_ids=[self.turn_id], status=list(_OPEN), load_input=False):
+                DBOS.resume_workflow(self.turn_id, queue_name=LEFT)
+
     def let_go(self) -> None:
         """End the workflow's thread; the turn stays open."""
         self._reports.put(_Report(None))
@@ -125,9 +139,9 @@ class _Hand(TurnSteps):
     async def _reported(self, step: Mapping[str, str]) -> None:
         report = _Report(step)
         self._reports.put(report)
-        if not self._over:
+        if not self._over.is_set():
             await anyio.to_thread.run_sync(report.done.wait, STEP_LIMIT_S, abandon_on_cancel=True)
-        if (self._over and step["kind"] != "end") or not report.done.is_set():
+        if (self._over.is_set() and step["kind"] != "end") or not report.done.is_set():
             await anyio.to_thread.run_sync(self._why, abandon_on_cancel=True)
 
     def _why(self) -> None:
@@ -242,6 +256,8 @@ class DbosTurnBook(TurnBook):
 
     def _has(self, status: Any) -> bool:
         """Whether a process that is known to live has the turn."""
+        if status.queue_name == LEFT and status.status == "ENQUEUED":
+            return False
         process = _process_in(status.executor_id or "")
         return process is not None and self.processes.lives(process) is True
 

@@ -12,7 +12,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from math import inf
 from typing import TypeAlias, cast
@@ -37,6 +37,9 @@ TOKEN_PREFIX = "bearer."  # noqa: S105 - the name of a way to send a token, none
 
 Admit: TypeAlias = Callable[[str], Awaitable[Admitted | NotAdmitted]]
 """Checks a token that is not the server's own; takes no longer than a handshake may."""
+
+Probe: TypeAlias = Callable[[], Awaitable[tuple[bool, str]]]
+"""Answers a probe, in bounded time: whether all is well, and a word."""
 
 LetIn: TypeAlias = tuple[WebSocketWire, float]
 """A client and the seconds until its token expires."""
@@ -151,6 +154,8 @@ BREATH_S = 0.1
 """The pause after an accept that failed, as when file descriptors have run out."""
 
 CONNECTION_ID = "Acp-Connection-Id"
+ENDING = "This server is shutting down. Connect again, to the server that takes its place."
+GET, HEAD = b"GET ", b"HEAD "
 
 Serve = Callable[[WebSocketWire], Awaitable[None]]
 """Serves one client; returns once the client is gone or its connection is to be closed."""
@@ -161,6 +166,7 @@ class WebSocketServer:
     """Accepts WebSocket clients; each is served in a task of its own. Lives as long as the server.
 
     `connections_limit` bounds the clients that are served at once, `handshakes_limit` those still in their handshake.
+    `probes` answer GET and HEAD at their paths, for everyone: load balancers have no token.
     """
 
     door: Door
@@ -168,6 +174,8 @@ class WebSocketServer:
     log: logging.Logger
     connections_limit: int = CONNECTIONS_LIMIT
     handshakes_limit: int = HANDSHAKES_LIMIT
+    probes: Mapping[str, Probe] = field(factory=dict[str, Probe])
+    _refusing: bool = field(default=False, init=False)
     _open: int = field(default=0, init=False)
     _shaking: dict[anyio.CancelScope, str] = field(factory=dict[anyio.CancelScope, str], init=False)
     _accepting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
@@ -179,6 +187,10 @@ class WebSocketServer:
                 async with anyio.create_task_group() as accepting:
                     for listener in listening.listeners:
                         accepting.start_soon(self._accept, cast("SocketListener", listener), clients, client)
+
+    def refuse(self) -> None:
+        """Let no further client in, and still answer probes; returns at once."""
+        self._refusing = True
 
     def stop(self) -> None:
         """Accept no further client; returns at once."""
@@ -245,6 +257,9 @@ class WebSocketServer:
         protocol = ServerProtocol(
             select_subprotocol=_subprotocol, max_size=self.limits.message_bytes, logger=_quiet(self.log)
         )
+        first = await _first(stream)
+        head = first.startswith(HEAD)
+        protocol.receive_data(first.replace(HEAD, GET, 1) if head else first)
         while not (events := protocol.events_received()):
             if protocol.handshake_exc is not None:
                 await _write(protocol, stream)
@@ -253,6 +268,10 @@ class WebSocketServer:
         if protocol.eof_sent:  # the request was followed by bytes that no client may send before the upgrade
             return None
         request, *frames = events
+        probe = self.probes.get(cast("Request", request).path.partition("?")[0])
+        if probe is not None or head:
+            await self._tell(probe, protocol, stream, head=head)
+            return None
         answer = await self._answer(cast("Request", request))
         if isinstance(answer, Admitted):
             response = protocol.accept(cast("Request", request))
@@ -270,8 +289,23 @@ class WebSocketServer:
         wire.take(frames)
         return wire, inf if answer.expires_at is None else answer.expires_at - time.time()
 
+    async def _tell(self, probe: Probe | None, protocol: ServerProtocol, stream: SocketStream, *, head: bool) -> None:
+        if probe is None:
+            status, word = HTTPStatus.METHOD_NOT_ALLOWED, "HEAD is for probes alone."
+        else:
+            well, word = await probe()
+            status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
+        response = protocol.reject(status, f"{word}\n")
+        response.headers["Cache-Control"] = "no-store"
+        if head:
+            response.body = b""
+        protocol.send_response(response)
+        await _write(protocol, stream)
+
     async def _answer(self, request: Request) -> Refusal | Admitted:
         answer = await self.door.answer(request)
+        if isinstance(answer, Admitted) and self._refusing:
+            return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, ENDING)
         if isinstance(answer, Admitted) and self._open >= self.connections_limit:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"{self.connections_limit} clients are connected already.")
         return answer
@@ -280,6 +314,14 @@ class WebSocketServer:
 def _subprotocol(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
     """Select `acp` and never the subprotocol that carries the token."""
     return next((word for word in offered if word == SUBPROTOCOL), None)
+
+
+async def _first(stream: SocketStream) -> bytes:
+    """The first bytes of a request, so many that its method is known: the library reads none but GET."""
+    data = b""
+    while len(data) < len(HEAD) and HEAD.startswith(data):
+        data += await stream.receive(CHUNK_BYTES)
+    return data
 
 
 async def _write(protocol: ServerProtocol, stream: SocketStream) -> None:

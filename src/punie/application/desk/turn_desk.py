@@ -210,6 +210,11 @@ class TurnDesk(ToolDoor):
     def steered(self) -> tuple[Prompt, ...]:
         return self.given()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way."""
+        return not self._under_way
+
     def cancel(self) -> None:
         """Let no call start any more; the caller cancels the turn's scope to stop the calls that run."""
         self._state.closed = True

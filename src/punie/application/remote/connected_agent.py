@@ -64,6 +64,7 @@ class ConnectedAgent(SessionRequests, Agent):
         return await entered.opened(self._load(session_id, entered, tell))
 
     async def _load(self, session_id: str, entered: _Entered, tell: Tell | None) -> OpenedSession:
+        self.reception.check_open()
         await self.reception.settled(session_id)
         while self.reception.room(session_id) is None and not entered.reserved:
             await entered.reserve()
@@ -136,6 +137,7 @@ class ConnectedAgent(SessionRequests, Agent):
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         room = self.reception.of(self, session_id)
+        self.reception.check_open()
         turn = self.reception.agent.begin_turn(session_id, prompt)
         carried = CarriedTurn(turn, lambda: self._gone, partial(self._unheard, room, turn.session))
         if isinstance(turn, PromptTurn):
@@ -181,6 +183,8 @@ class ConnectedAgent(SessionRequests, Agent):
 
     def _unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
         """Handle the end of a turn whose connection is gone, so that the answer reached no client."""
+        if self.reception.draining:
+            return  # the log has the end, or another server goes on
         news = _news(end)
         if isinstance(end, Exception):
             self.log.warning("session %s: a turn that nobody waited for any more failed: %s", session.id, end)

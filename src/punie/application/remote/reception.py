@@ -13,7 +13,7 @@ from punie.application.agent import PunieAgent
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.remote.room import Asked, Room
 from punie.application.remote.seat import AWAY_LIMIT_S, ClientSeat
-from punie.domain.errors import SessionHeldError, TooManySessionsError, UnknownSessionError
+from punie.domain.errors import ServerEndingError, SessionHeldError, TooManySessionsError, UnknownSessionError
 from punie.domain.values.person import Person
 
 GRACE_S = 600.0
@@ -47,6 +47,7 @@ class Reception(OwnTaskGroup):
     away_limit_s: float = AWAY_LIMIT_S
     sessions_limit: int = SESSIONS_LIMIT
     wait_s: float = 86_400.0
+    draining: bool = field(default=False, init=False)
     _coming: int = field(default=0, init=False)
     _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
@@ -84,8 +85,45 @@ class Reception(OwnTaskGroup):
             raise SessionHeldError(session_id, ELSEWHERE)
         return room
 
+    def drain(self) -> None:
+        """Take no new work from now on, and end what waits; returns at once.
+
+        Turns that survive their process are left to another one after the step under way, and the others go on.
+        """
+        if not self.draining:
+            self.draining = True
+            self.agent.hand_on(at_once=False)
+            for room in tuple(self._rooms.values()):
+                if self._idles(room):
+                    self.tasks.start_soon(self._close_idle, room)
+
+    def end_turns(self) -> None:
+        """End every turn now, also in the middle of a step; one that survives its process is left to another one."""
+        self.drain()
+        self.agent.hand_on(at_once=True)
+        for session_id in tuple(self._rooms):
+            self.agent.cancel(session_id)
+
+    def check_open(self) -> None:
+        """Raise `ServerEndingError` where no new work is taken."""
+        if self.draining:
+            raise ServerEndingError
+
+    async def at_rest(self, holder: Holder | None = None) -> None:
+        """Wait until no turn runs, in the sessions of that connection or in all."""
+        own = None if holder is None else {room.id for room in self._rooms.values() if room.owner is holder}
+        await self.agent.at_rest(own)
+
+    async def _close_idle(self, room: Room) -> None:
+        with suppress(UnknownSessionError):
+            await self.close(room.id)
+
     async def reserve(self) -> None:
-        """Reserve a place for one more session, until `enter` or `give_back`. Raises `TooManySessionsError`."""
+        """Reserve a place for one more session, until `enter` or `give_back`.
+
+        Raises `TooManySessionsError`, and as `check_open`.
+        """
+        self.check_open()
         while self._places() >= self.sessions_limit:
             closing = next(iter(self._closing.values()), None)
             longest = self._longest_away()
@@ -164,7 +202,7 @@ class Reception(OwnTaskGroup):
 
     async def _wait(self, room: Room, waiting: anyio.CancelScope) -> None:
         with waiting:
-            await anyio.sleep(self.grace_s)
+            await anyio.sleep(0 if self.draining else self.grace_s)
             with anyio.move_on_after(self.wait_s):
                 await self.agent.rest(room.id)
         if waiting.cancel_called:

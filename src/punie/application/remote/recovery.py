@@ -59,6 +59,8 @@ class TurnRecovery:
     async def _look(self) -> None:
         for turn_id in await self.book.called_off():
             self.reception.agent.cancel_turn(turn_id)
+        if self.reception.draining:
+            return
         orders = await self.book.open_elsewhere()
         now = anyio.current_time()
         self._seen_s = {order.turn_id: self._seen_s.get(order.turn_id, now) for order in orders}

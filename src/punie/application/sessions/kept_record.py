@@ -241,6 +241,7 @@ class KeptRecord(SessionRecord):
     entries: EntryGatherer = field(init=False)
     writer: LogWriter = field(init=False)
     _harmless: set[str] = field(factory=set[str], init=False)
+    _handed_on: bool = field(default=False, init=False)
     _titled: bool = field(init=False)
     _title: str | None = field(default=None, init=False)
 
@@ -264,6 +265,9 @@ class KeptRecord(SessionRecord):
     def go_on(self, accepted: PromptAccepted) -> None:
         self.entries.turn.take(accepted)
 
+    def hand_on(self) -> None:
+        self._handed_on = True
+
     async def turns(self) -> Sequence[LoggedTurn]:
         return await logged_turns(self.kept.store, self.kept.lease.session_id)
 
@@ -276,6 +280,8 @@ class KeptRecord(SessionRecord):
         self._titled = self._titled and turns > 0
 
     async def take(self, event: SessionEvent | RecordOnly) -> None:
+        if self._handed_on:
+            return
         if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn
             await self.writer.write(lasting=False)
         self.entries.take(event)
@@ -287,12 +293,12 @@ class KeptRecord(SessionRecord):
             await self.writer.write(lasting=False)
 
     async def remember(self, engine: str, state: bytes | None) -> None:
-        if state is not None and self.entries.turn.running:
+        if state is not None and self.entries.turn.running and not self._handed_on:
             self.entries.close_message()
             await self.writer.try_to_write("a summary", lasting=True, snapshot=self._snapshot(engine, state))
 
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:
-        if not self.entries.turn.running:
+        if self._handed_on or not self.entries.turn.running:
             return None
         self.entries.end_turn(ended)
         self._harmless.clear()

@@ -143,6 +143,9 @@ class SessionRecord(Protocol):
         """Record the end of a turn and the engine's memory of it; returns a new title, if any. Never raises."""
         ...
 
+    def hand_on(self) -> None:
+        """Record nothing more: another process goes on with the turn that runs."""
+
     def cut(self) -> Cut:
         """This moment in the record: the entries that are stored, and those that wait."""
         return Cut(1, ())
@@ -245,6 +248,8 @@ class SessionRecorder(EventSink):
     def go_on(self, accepted: PromptAccepted) -> None:
         """Go on with a turn that another process began."""
         self.turn.take(accepted)
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), accepted)
         self.record.go_on(accepted)
 
     async def steered(self, steered: PromptSteered) -> None:

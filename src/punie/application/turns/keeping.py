@@ -111,6 +111,13 @@ class TurnKeeping:
         finally:
             durable.places.give_back(person, model)
 
+    def hand_on(self) -> TurnSteps | None:
+        """Record nothing more of the turn, which another process goes on with; None where none would."""
+        steps, self.steps = self.steps, None
+        if steps is not None:
+            self.session.recorder.record.hand_on()
+        return steps
+
     async def ended(self, how: str) -> None:
         """Record the end of the turn; never raises."""
         if self.steps is not None:

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 import anyio
+import anyio.lowlevel
 from attrs import define, evolve, field
 
-from punie.application.desk.turn_desk import RequestWatch, TurnDesk
+from punie.application.desk.turn_desk import TurnDesk
 from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.tools.own_tools import TALKING
 from punie.application.turns.hooked import more_work, with_hooks
 from punie.application.turns.keeping import TurnKeeping
 from punie.application.turns.live_session import Answered, LiveSession
-from punie.application.turns.model_shelf import ContextGauge
 from punie.application.turns.model_switch import with_engine
 from punie.application.turns.searching import offer_search
 from punie.application.turns.spending import TurnBudget
 from punie.application.turns.steering import Steering, waiting_words
-from punie.domain.errors import PunieError, SessionBusyError
-from punie.domain.model.compaction import CompactionStatus
+from punie.application.turns.turn_events import TurnEvents
+from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError
 from punie.domain.model.provider import DIRECT
-from punie.domain.session.events import (
-    CompactionChanged,
-    ContextUsed,
-    NoticeGiven,
-    NoticeSeverity,
-    RequestBegun,
-    RequestEnding,
-    SessionEvent,
-    TextDelta,
-    TurnEnded,
-    UsageChanged,
-)
+from punie.domain.session.events import RequestEnding, TextDelta
 from punie.domain.session.log import PromptFilled
 from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.transcript import told_with
@@ -44,94 +33,22 @@ from punie.domain.tools.tool import ToolSource
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.agent import RunningTurn
-from punie.ports.engine import EngineSession, EventSink
+from punie.ports.engine import EngineSession
+from punie.ports.turns import StepKind, TurnSteps
 
 NO_TOOLS_NOTICE = (
     "This client offers no tools and the setting tools.local is 'never', so I can talk but neither read nor change "
     "anything. Set tools.local to 'auto' to let me use this machine.\n\n"
 )
 
-NEAR_THE_END = NoticeGiven(
-    NoticeSeverity.INFO,
-    "The conversation is near the end of the model's context",
-    "Before a request that would be too long the model summarises what was said before and goes on from that; you "
-    "still see all of it. /compact WHAT TO KEEP IN MIND does so at once.",
-)
-
 BROKE = "Something broke inside Punie; its log says more."
 FAILURE_CHARS = 1_000
+HANDED_ON = " The turn goes on in another server."
 
 
 def only_talks(tools: ToolCatalog) -> bool:
     """Whether all tools only tell or ask the person something."""
     return all(tool.source is ToolSource.BUILT_IN and tool.name in TALKING for tool in tools)
-
-
-@define
-class TurnEvents(EventSink):
-    """Passes one turn's events to the session's recorder; lives as long as the turn. Nothing passes after the end.
-
-    `usage` are the totals of the turn so far, `before` those before the engine was last run.
-    `compacted` is awaited when the engine shortened its memory.
-    `compact_share` is the part of the context beyond which it does so unasked; None while a command is carried out.
-    """
-
-    lane: EventSink
-    gauge: ContextGauge
-    compacted: Callable[[], Awaitable[None]]
-    requests: RequestWatch
-    usage: Usage = Usage()
-    before: Usage = Usage()
-    compact_share: float | None = None
-    _over: bool = field(default=False, init=False)
-    _sent: RequestBegun | None = field(default=None, init=False)
-
-    async def emit(self, event: SessionEvent) -> None:
-        if self._over:
-            return
-        self.requests.hear(event, of_a_person=self.compact_share is None)
-        if isinstance(event, RequestBegun):
-            await self._log(evolve(event, history=(), why=None))
-            return
-        ended = None
-        if isinstance(event, UsageChanged):
-            event = UsageChanged(self.before + event.usage)
-            self.usage = event.usage
-            self.gauge.count(event)
-            ended = self.requests.counted(event.usage)
-        elif isinstance(event, ContextUsed):
-            event = self.gauge.read(event)
-            await self._announce(event.used_tokens)
-        elif isinstance(event, CompactionChanged) and event.status is CompactionStatus.COMPLETED:
-            await self.compacted()  # first, for a slow client may miss the deadline
-        elif isinstance(event, CompactionChanged):
-            await self._announce()
-        await self.lane.emit(event)
-        if ended is not None:
-            await self.lane.emit(ended)
-
-    async def _log(self, sent: RequestBegun) -> None:
-        """Let the log have the beginning of the turn's requests, again where it changed: for another process."""
-        if sent != self._sent:
-            self._sent = sent
-            await self.lane.emit(sent)
-
-    async def _announce(self, used_tokens: int | None = None) -> None:
-        """Tell the person, before it happens, that the conversation is made shorter."""
-        if self.compact_share is not None and self.gauge.nears_end(self.compact_share, used_tokens):
-            await self.lane.emit(NEAR_THE_END)
-
-    async def stop(self, ending: RequestEnding) -> None:
-        """Report the model request that was under way when the turn stopped short."""
-        unfinished = self.requests.stopped(ending)
-        if unfinished is not None:
-            await self.lane.emit(unfinished)
-
-    async def end(self, reason: StopReason | None, failure: str | None = None) -> None:
-        """Emit the last event of the turn; `reason` is None where the turn failed."""
-        self._over = True
-        self.gauge.end_turn()
-        await self.lane.emit(TurnEnded(reason, failure))
 
 
 @define
@@ -158,6 +75,9 @@ class PromptTurn(RunningTurn):
     cancelled: bool = field(default=False, init=False)
     stop_reason: StopReason | None = field(default=None, init=False)
     _failure: str | None = field(default=None, init=False)
+    _hand_to: Callable[[TurnSteps], None] | None = field(default=None, init=False)
+    _handed_on: bool = field(default=False, init=False)
+    _ending: bool = field(default=False, init=False)
     _started: tuple[float, float] = field(default=(0.0, 0.0), init=False)
     done: anyio.Event = field(factory=anyio.Event, init=False)
 
@@ -170,15 +90,42 @@ class PromptTurn(RunningTurn):
         self._steering = Steering(self.session.id, self.session.recorder.steered)
         within = self.id if lent is None else lent.turn_id
         self._desk = TurnDesk(self.session.desk, within, self._news, given=self._steering.given)
-        self._desk.past, self._desk.stepped = self._keeping.past, self._keeping.stepped
+        self._desk.past, self._desk.stepped = self._keeping.past, self._stepped
         if lent is not None and lent.budget is not None:
             self._desk.ahead = partial(lent.budget.check, self.id)
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
+        if self._handed_on:
+            return
         self.cancelled = True
         self._desk.cancel()
         self._scope.cancel()
+
+    def hand_on(self, hand_to: Callable[[TurnSteps], None], *, at_once: bool) -> None:
+        """Leave the turn to another process after the step that is under way, or `at_once`, in the middle of it.
+
+        `hand_to` is called when nothing more of the turn is recorded here. A turn that ends with its process goes on.
+        """
+        self._hand_to = hand_to
+        if at_once:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
+        if self._hand_to is None or self._ending or self.cancelled or self._handed_on:
+            return
+        steps = self._keeping.hand_on()
+        if steps is not None:
+            self._handed_on = True
+            self._desk.cancel()
+            self._scope.cancel()
+            self._hand_to(steps)
+
+    async def _stepped(self, kind: StepKind, name: str, snapshot: Callable[[], bytes] | None = None) -> None:
+        await self._keeping.stepped(kind, name, snapshot)
+        if self._hand_to is not None and self._desk.is_idle:
+            self._hand_on()
+            await anyio.lowlevel.checkpoint()
 
     def takes(self, prompt: Prompt) -> bool:
         """Whether the prompt may join a turn: commands may not, and neither may one that there is not."""
@@ -213,7 +160,8 @@ class PromptTurn(RunningTurn):
             self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
             raise
         finally:
-            await self._close(events, reason)
+            self._ending = True
+            await (self._let_go() if self._handed_on else self._close(events, reason))
 
     async def _work(self, events: TurnEvents) -> StopReason:
         reason = StopReason.CANCELLED
@@ -222,9 +170,12 @@ class PromptTurn(RunningTurn):
                 reason = await self._answer(events)
             except Exception:
                 # A cancelled turn ends as cancelled, whatever its engine raises (ACP: a cancel is no error).
-                if not (self.cancelled or self._halted):
+                if not (self.cancelled or self._halted or self._handed_on):
                     raise
                 self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
+        if self._handed_on:
+            self.session.log.info("turn %s: left to another server", self.id)
+            raise ServerEndingError(HANDED_ON)
         if self._halted and not self.cancelled:
             await events.emit(TextDelta(f"A hook ended the turn: {self._halted}"))
             return StopReason.END_TURN
@@ -345,6 +296,16 @@ class PromptTurn(RunningTurn):
         """Keep the shortened memory at once: the rest of the turn may take hours."""
         self.session.instructions.forgotten()
         await self.session.recorder.record.remember(self.session.engine_name, self.session.engine.snapshot())
+
+    async def _let_go(self) -> None:
+        """Stop what is left of a turn that another process goes on with; nothing of it is recorded here."""
+        with anyio.CancelScope(shield=True):
+            await self._desk.close()
+            await self._steering.close()
+            for ledger in self.session.ledgers:
+                await ledger.release_turn(self.id)
+        self.left()
+        self.done.set()
 
     async def _close(self, events: TurnEvents, reason: StopReason | None) -> None:
         """End open calls, release the programs of a cancelled turn, record the turn and send its last event."""

@@ -20,6 +20,7 @@ from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.turn import StopReason, TurnReport
 from punie.domain.values.content import Prompt
 from punie.ports.agent import RunningTurn
+from punie.ports.turns import TurnSteps
 
 
 @define(eq=False)
@@ -93,13 +94,17 @@ BegunTurn: TypeAlias = PromptTurn | WaitingTurn | Aside
 
 @define(eq=False)
 class Place:
-    """An open session, the turn that runs in it, and the events that close it; lives as long as the session."""
+    """An open session, the turn that runs in it, and the events that close it; lives as long as the session.
+
+    `handed_on` are the steps of a turn that another process goes on with, once the session is closed here.
+    """
 
     session: LiveSession
     turn: PromptTurn | None = None
     turns: int = 0
     closing: anyio.Event = field(factory=anyio.Event)
     gone: anyio.Event = field(factory=anyio.Event)
+    handed_on: TurnSteps | None = None
 
     def begin(self, prompt: Prompt) -> BegunTurn:
         """Accept a prompt, at once. Raises `SessionBusyError` where it may not wait, or too much waits."""
@@ -147,6 +152,20 @@ class Place:
         self.session.waiting.clear()
         if self.turn is not None:
             self.turn.cancel()
+
+    def hand_on(self, *, at_once: bool) -> None:
+        """Leave the turn that runs to another process, where it survives this one; then the session is closed."""
+        if self.turn is not None:
+            self.turn.hand_on(self._handed_on, at_once=at_once)
+
+    async def leave(self) -> None:
+        """Let another process find a turn that was left to it; the lease on the session is still held here."""
+        if self.handed_on is not None:
+            await self.handed_on.hand_on()
+
+    def _handed_on(self, steps: TurnSteps) -> None:
+        self.handed_on = steps
+        self.dismiss()
 
     def _made(self, prompt: Prompt) -> PromptTurn:
         self.turns += 1

@@ -307,6 +307,12 @@ AUDIT_DAYS = Key(
     "days after which rows of the audit trail are deleted; their hashes stay, so that the trail can be checked",
     NEVER, page="permissions.md#the-audit-trail",
 )
+DRAIN_S = Key(
+    "serve.drain_s", Kind("a number, 0 or more", parse_amount), 20.0,
+    "seconds that running turns have when `punie serve` is told to end (SIGTERM); then they are cancelled, and those "
+    "that survive their server are left to another one",
+    NEVER, page="serve.md#how-it-ends",
+)
 OIDC_ISSUER = Key(
     "serve.oidc.issuer", Kind("an https address, or an http address on this machine", parse_issuer), None,
     "the OpenID Connect issuer whose tokens `punie serve` takes beside its own, exactly as in their `iss`",

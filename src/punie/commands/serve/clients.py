@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -17,6 +18,7 @@ from punie.adapters.acp.handshake import PROTOCOL_VERSION
 from punie.adapters.acp.sessions import SessionMethods
 from punie.adapters.websocket.wire import WebSocketWire
 from punie.application.remote.connected_agent import ConnectedAgent
+from punie.application.remote.readiness import Readiness, ReadinessWatch
 from punie.application.remote.reception import SESSIONS_LIMIT, Reception
 from punie.application.remote.recovery import TurnRecovery
 from punie.bootstrap.lifespan import own_agent
@@ -39,8 +41,9 @@ class ServedClients:
     log: logging.Logger
     initialize_limit_s: float = INITIALIZE_LIMIT_S
     draft: bool = False
+    readiness: ReadinessWatch = field(kw_only=True)
     _terminals: WeakValueDictionary[str, ShownTerminals] = field(factory=WeakValueDictionary, init=False)
-    _stopping: anyio.Event = field(factory=anyio.Event, init=False)
+    _ending: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def serve(self, wire: WebSocketWire) -> None:
         """Serve one client from its first message to its last; its sessions stay open after it."""
@@ -52,9 +55,35 @@ class ServedClients:
         finally:
             agent.leave()
 
+    async def drain(self) -> None:
+        """Take no new work, end each connection once its turns are over, and return when no turn runs any more.
+
+        Turns that survive their server are left to another one at their next finished step.
+        """
+        self.reception.drain()
+        self._ending.set()
+        await self.reception.at_rest()
+
     def stop(self) -> None:
-        """End every connection in order: running turns are cancelled and answered. Returns at once."""
-        self._stopping.set()
+        """End every turn and every connection: turns are cancelled and answered, or left to another server.
+
+        Returns at once.
+        """
+        self.reception.end_turns()
+        self._ending.set()
+
+    @property
+    def probes(self) -> Mapping[str, Callable[[], Awaitable[tuple[bool, str]]]]:
+        """The answers to probes by their paths: whether the process lives, and whether clients should be sent here."""
+        return {"/health": self._lives, "/ready": self._ready}
+
+    async def _lives(self) -> tuple[bool, str]:
+        await anyio.lowlevel.checkpoint()
+        return True, "ok"
+
+    async def _ready(self) -> tuple[bool, str]:
+        state = await self.readiness.now()
+        return state is Readiness.READY, state.value
 
     async def _serve(self, wire: WebSocketWire, connection: Connection, agent: ConnectedAgent) -> None:
         async with anyio.create_task_group() as beside:
@@ -71,7 +100,7 @@ class ServedClients:
             router = AcpAgent(given, self.log, draft=self.draft, remote=True)
             beside.start_soon(wire.watch)
             beside.start_soon(self._expect_initialize, router, connection)
-            beside.start_soon(self._end, connection, methods)
+            beside.start_soon(self._end, agent, connection, methods)
             await connection.run(router)
             beside.cancel_scope.cancel()
 
@@ -80,8 +109,9 @@ class ServedClients:
 
         return DraftSessionMethods(agent, connection, self.log, turns, self._terminals)
 
-    async def _end(self, connection: Connection, methods: list[SessionMethods]) -> None:
-        await self._stopping.wait()
+    async def _end(self, agent: ConnectedAgent, connection: Connection, methods: list[SessionMethods]) -> None:
+        await self._ending.wait()
+        await self.reception.at_rest(agent)
         for each in methods:
             await each.stop()
         connection.stop()
@@ -113,4 +143,6 @@ async def served_clients(
         if stored.book is not None:
             reception.wait_s = stored.wait_s
             reception.tasks.start_soon(TurnRecovery(reception, stored.book, log, stored.wait_s).keep)
-        yield ServedClients(reception, log, draft=draft)
+        look = partial(stored.store.summary, "")
+        readiness = ReadinessWatch(reception, look, reception.tasks, log)
+        yield ServedClients(reception, log, draft=draft, readiness=readiness)

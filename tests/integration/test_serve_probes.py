@@ -1,0 +1,122 @@
+"""The probes of a server: `/health` and `/ready`, for everyone, at once, and with no more than a word."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from punie.application.remote import readiness
+from punie.application.remote.readiness import Readiness, ReadinessWatch
+from punie.application.remote.reception import Reception
+from punie.domain.errors import SessionStoreError
+from tests.e2e.conftest import project  # noqa: F401 - a fixture
+from tests.e2e.remote_client import TOKEN, Server, asked_over_http, probed, served
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., AbstractAsyncContextManager[Server]]
+
+
+@pytest.fixture
+def serve(tmp_path: Path, project: Path) -> Serve:  # noqa: F811 - a fixture
+    def start(**options: Any) -> AbstractAsyncContextManager[Server]:
+        return served(tmp_path / "home", project, **options)
+
+    return start
+
+
+async def test_probes_are_answered_without_a_token_and_with_one_word(serve: Serve) -> None:
+    async with serve() as server:
+        assert await probed(server, "/health") == (200, "ok")
+        assert await probed(server, "/ready?from=a-balancer") == (200, "ready")
+        for path in ("/health/", "/healthz", "/ready/x", "//ready", "/acp"):
+            assert (await probed(server, path))[0] in {401, 421}, path
+        told = await asked_over_http(server, "HEAD /ready HTTP/1.1\r\nHost: x")
+        assert told.startswith("HTTP/1.1 200 ")
+        assert told.endswith("\r\n\r\n"), "the answer to HEAD has no body"
+        assert "no-store" in told
+        upgrade = "Host: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        key = f"Sec-WebSocket-Key: MTIzNDU2Nzg5MDEyMzQ1Ng==\r\nAuthorization: Bearer {TOKEN}"
+        assert (await asked_over_http(server, f"HEAD /acp HTTP/1.1\r\n{upgrade}{key}")).startswith("HTTP/1.1 405 ")
+        assert (await asked_over_http(server, f"GET /ready HTTP/1.1\r\n{upgrade}{key}")).startswith("HTTP/1.1 200 ")
+        assert await asked_over_http(server, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0") == ""
+
+
+async def test_a_request_that_comes_a_byte_at_a_time_is_read_as_a_whole(serve: Serve) -> None:
+    async with serve() as server:
+        port = int(server.url.rsplit(":", 1)[1].partition("/")[0])
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            for byte in b"HEAD /health HTTP/1.1\r\nHost: x\r\n\r\n":
+                await stream.send(bytes([byte]))
+            with anyio.fail_after(5):
+                assert (await stream.receive()).startswith(b"HTTP/1.1 200 OK")
+
+
+async def test_a_server_that_drains_is_not_ready_and_still_lives(serve: Serve) -> None:
+    async with serve() as server:
+        assert server.clients is not None
+        server.clients.reception.drain()
+        assert await probed(server, "/ready") == (503, "draining")
+        assert await probed(server, "/health") == (200, "ok")
+
+
+async def test_a_database_that_cannot_be_used_makes_a_server_unready_and_that_is_logged_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readiness, "FRESH_S", 0.0)
+    trouble: list[SessionStoreError] = [SessionStoreError("it is on fire")]
+
+    async def use() -> None:
+        await anyio.lowlevel.checkpoint()
+        for error in trouble:
+            raise error
+
+    async with anyio.create_task_group() as tasks:
+        watch = ReadinessWatch(_open(), use, tasks, logging.getLogger("test.ready"))
+        with caplog.at_level(logging.WARNING):
+            assert [await watch.now() for _ in range(3)] == [Readiness.DATABASE] * 3
+            trouble.clear()
+            assert await watch.now() is Readiness.READY
+    assert ["on fire" in record.message for record in caplog.records] == [True, False]
+    assert "answers again" in caplog.text
+
+
+async def test_a_flood_of_probes_is_one_look_and_a_database_that_hangs_costs_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, hangs, states = 0, anyio.Event(), list[Readiness]()
+
+    async def use() -> None:
+        nonlocal looks
+        looks += 1
+        await hangs.wait()
+
+    async def probe(watch: ReadinessWatch) -> None:
+        states.append(await watch.now())
+
+    monkeypatch.setattr(readiness, "FRESH_S", 600.0)
+    monkeypatch.setattr(readiness, "LOOK_LIMIT_S", 0.05)
+    async with anyio.create_task_group() as tasks:
+        watch = ReadinessWatch(_open(), use, tasks, logging.getLogger("test.ready"))
+        with anyio.fail_after(5):
+            for _ in range(2):
+                async with anyio.create_task_group() as probes:
+                    for _ in range(100):
+                        probes.start_soon(probe, watch)
+        assert (looks, states) == (1, [Readiness.DATABASE] * 200)
+        hangs.set()
+        with anyio.fail_after(5):
+            while await watch.now() is not Readiness.READY:
+                await anyio.lowlevel.checkpoint()
+        assert looks == 1, "the answer that came late is fresh for a second"
+
+
+def _open() -> Reception:
+    return cast("Reception", SimpleNamespace(draining=False))
