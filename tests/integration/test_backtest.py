@@ -167,7 +167,7 @@ async def test_no_secret_and_no_content_is_in_the_facts() -> None:
     secrets = (
         run("curl -u me:hunter2 https://me:hunter2@example.com/hunter2x"), run("deploy --api-token hunter2"),
         run("AWS_SECRET_ACCESS_KEY=hunter2 aws s3 ls"), run("git push https://x:hunter2@example.com/r.git"),
-        run("echo ghp_hunter2hunter2hunter2hunter2"), run("tool --password=hunter2"),
+        run("echo ghp_hunter2hunter2hunter2hunter2"), run("tool --password=hunter2"), run("curl -ume:hunter2 a.org"),
         ("write_file", {"path": "a.txt", "content": "hunter2"}), ("tracker__close", {"path": "a", "note": "hunter2"}),
     )  # fmt: skip
     rows = await driven(secrets, Policy(), memory_approvals())

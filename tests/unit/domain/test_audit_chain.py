@@ -94,12 +94,31 @@ def test_what_is_written_down_is_safe_to_show_bounded_and_json(record: DecisionR
         "deploy --token hunter2secret --password=hunter2secret",
         'deploy --api-key="hunter2secret and more"',
         '{"token": "hunter2secret"}',
+        "AWS_SECRET_ACCESS_KEY=hunter2secret aws s3 ls",
+        "env PGPASSWORD='hunter2secret and more' psql",
+        "curl -u me:hunter2secret https://x",
+        "/usr/bin/curl -sS -ume:hunter2secret https://x",
+        "cd a && curl --user=me:hunter2secret https://x; ls",
+        'curl -H "X-Custom: hunter2secret" https://x',
+        "curl -H 'X-Custom: hunter2secret" + " and more" * 400,
+        "wget --header 'Cookie: a=hunter2secret' https://x",
+        "git clone https://me:hunter2secret@host/repo",
+        "echo ghp_hunter2secret0123456789",
+        "export X=sk-hunter2secret0123456789abc",
     ],
 )
 def test_what_says_that_it_is_a_secret_is_not_written_down(line: str) -> None:
     assert "hunter2secret" not in a_decision(title=f"Running {line}", reason=line).title
 
 
-def test_a_title_without_secrets_is_written_down_as_it_is() -> None:
-    title = "Running git log --author=token -- src/tokens.py | grep passwords"
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Running git log --author=token -- src/tokens.py | grep passwords",
+        "Running curl https://host/a?b=c | sort -u",
+        "Running FOO=1 make -b && sort -u names",
+        "Running python -c 'sorted(x, key=len)'",
+    ],
+)
+def test_a_title_without_secrets_is_written_down_as_it_is(title: str) -> None:
     assert a_decision(title=title).title == title

@@ -16,10 +16,10 @@ from attrs import frozen
 
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.domain.permission.addresses import places_of
-from punie.domain.permission.audit import without_secrets
 from punie.domain.permission.decisions import Facts, Finding, PermissionRequest, Policy
 from punie.domain.permission.grants import digest
 from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.permission.secret_texts import SENDERS, SENT, SENT_WITHIN, TAKEN_OUT, without_secrets
 from punie.domain.tools.metadata import Permission, ToolMetadata
 from punie.domain.tools.roles import Column, Role, Roles
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolSource
@@ -35,18 +35,9 @@ MOST = 64
 LONGEST = 400
 """A longer word is cut: no rule is about it."""
 
-TAKEN_OUT = "***"
-
-_TOKEN = re.compile(
-    r"\b(?:gh[oprsu]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[a-z]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
-    r"|npm_\w{16,}|pypi-[\w-]{16,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
-)
 _HARMLESS = re.compile(r"[\w./-]{0,15}")
 """Words that neither name a secret nor are long enough for a token; most words are of this kind."""
-_IN_ADDRESS = re.compile(r"(://)[^/@\s]+@")
 _BEFORE_SECRET = re.compile(r"--?(?:\w+-)*(?:pass(?:word|wd|phrase)?|secret|token|api-key|auth\w*|credentials?)")
-_SENDERS = frozenset({"curl", "wget", "http", "https", "xh"})
-_SENT = frozenset({"-u", "--user", "-H", "--header", "-b", "--cookie"})
 _PATCH_MARKS = ("***", "---", "+++", "rename ", "copy ", "diff --git ")
 
 Kept = dict[str, Any]
@@ -131,8 +122,13 @@ class _Words:
     def of(self, argv: Iterable[str]) -> list[str]:
         before, kept, sends = "", list[str](), False
         for word in argv:
-            kept.append(self.one(word, secret=sends and before in _SENT, before=before))
-            before, sends = word, sends or word.rpartition("/")[2] in _SENDERS
+            option = SENT_WITHIN.fullmatch(word) if sends else None
+            if option is not None:
+                self.altered = True
+                kept.append(f"{option[1]}{TAKEN_OUT}")
+            else:
+                kept.append(self.one(word, secret=sends and SENT.fullmatch(before) is not None, before=before))
+            before, sends = word, sends or word.rpartition("/")[2] in SENDERS
         return kept
 
     def one(self, word: str, before: str = "", *, secret: bool = False) -> str:
@@ -146,7 +142,7 @@ class _Words:
         elif sent:
             safe = TAKEN_OUT
         else:
-            safe = _TOKEN.sub(TAKEN_OUT, _IN_ADDRESS.sub(rf"\1{TAKEN_OUT}@", without_secrets(safe)))
+            safe = without_secrets(safe)
         self.altered |= safe != word
         return safe
 
