@@ -63,7 +63,8 @@ class ProgressPace:
 class CallCard(CallProgress):
     """Announced once and ended once; lives as long as the call. `result` is the first end that was given.
 
-    The client is shown nothing of a `silent` call, not even that it failed, unless it asks.
+    The client is shown nothing of a `silent` call, not even that it failed, unless it asks. Another call makes an
+    `inner` one.
     """
 
     call_id: str
@@ -71,6 +72,7 @@ class CallCard(CallProgress):
     events: EventSink
     pace: ProgressPace
     silent: bool = False
+    inner: bool = False
     life: CallLife = field(factory=CallLife, init=False)
     result: ToolResult | None = field(default=None, init=False)
     _left: ToolResult | None = field(default=None, init=False)
@@ -90,7 +92,9 @@ class CallCard(CallProgress):
         """The card appears, pending."""
         self._announced = True
         await self.events.emit(
-            ToolCallAnnounced(self.call_id, self.tool, title, kind, locations, raw_input, line, quiet or self.silent)
+            ToolCallAnnounced(
+                self.call_id, self.tool, title, kind, locations, raw_input, line, quiet or self.silent, self.inner
+            )
         )
 
     async def start(self, locations: tuple[str, ...] | None = None, line: int | None = None) -> None:

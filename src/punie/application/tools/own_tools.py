@@ -76,8 +76,13 @@ TOOLS: tuple[type[BuiltInTool], ...] = (
 )
 """The tools of ours in the order in which they are offered, without those that few sessions are offered."""
 
-OWN_NAMES = frozenset(tool.DESCRIPTOR.name for tool in (*TOOLS, FetchPage, WebSearch, Delegate))
-"""Names that tools of ours have, whether or not a session offers them."""
+DESCRIPTORS: Mapping[str, ToolDescriptor] = {
+    tool.DESCRIPTOR.name: tool.DESCRIPTOR for tool in (*TOOLS, FetchPage, WebSearch, Delegate)
+}
+"""The descriptors of all tools of ours, whether or not a session offers them."""
+
+OWN_NAMES = frozenset(DESCRIPTORS)
+"""Names that tools of ours have."""
 
 TALKING = frozenset(tool.DESCRIPTOR.name for tool in TOOLS if tool.TALKS)
 """Tools that only tell or ask the person something."""

@@ -9,7 +9,7 @@ from punie.commands.flags import Commands, new_action, new_actions
 
 def add(commands: Commands) -> None:
     """Declare the command with its flags."""
-    actions = new_actions(commands, "sessions", "stored sessions: list, show, export, delete")
+    actions = new_actions(commands, "sessions", "stored sessions: list, show, export, replay, delete")
 
     def new(name: str, help_text: str) -> argparse.ArgumentParser:
         return new_action(actions, name, help_text, "sessions.run:run_sessions", name, as_json=True)
@@ -31,3 +31,14 @@ def add(commands: Commands) -> None:
     taking = new("import", "store a session that was exported")
     taking.add_argument("given", metavar="FILE", help="the file with its JSON lines")
     taking.add_argument("--new-id", action="store_true", help="under an id of its own, beside the one it came from")
+    again = new_action(
+        actions,
+        "replay",
+        "run one again, its tool calls answered from its log",
+        "sessions.replay:run_replay",
+        as_json=True,
+    )
+    again.add_argument("given", metavar="ID", help="its id, or how that begins, or `last`")
+    again.add_argument("--model", metavar="M", help="ask that model (default: tell the log again, and ask none)")
+    again.add_argument("--engine", metavar="E", help="by that engine; without --model the model of the log")
+    again.add_argument("--prompt", metavar="TEXT", help="in place of the first prompt; without --model as above")

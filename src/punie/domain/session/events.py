@@ -38,7 +38,8 @@ class ThoughtDelta:
 class ToolCallAnnounced:
     """A call appears, pending: the first event of its life. `line`, from 1, is in the first of the locations.
 
-    A `quiet` call needs no card of its own unless it asks or fails: its effect is shown anyway.
+    A `quiet` call needs no card of its own unless it asks or fails: its effect is shown anyway. An `inner` one is made
+    by another call and not by the model.
     """
 
     call_id: str
@@ -49,6 +50,7 @@ class ToolCallAnnounced:
     raw_input: JsonValue = None
     line: int | None = None
     quiet: bool = False
+    inner: bool = False
 
 
 @frozen
