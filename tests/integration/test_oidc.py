@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from websockets.exceptions import InvalidStatus
 
 from punie.adapters.oidc.tokens import FAILED_S, KEPT_S, LEEWAY_S, UNKNOWN_S, Issuer, OidcTokens
 from punie.adapters.registry import fetch_text
+from punie.adapters.storage.audit import SqliteAuditTrail
+from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.usage import SqliteUsageLedger
 from punie.adapters.websocket.server import Door
 from punie.bootstrap.settings.sources import load_settings
@@ -192,6 +195,8 @@ async def test_a_person_reaches_no_session_of_another_and_the_books_know_who_it_
         '[[permissions.rules]]\ndecision = "allow"\ntool = "write_file"\nwho = "group:writers"\n'
         '[[permissions.rules]]\ndecision = "deny"\ntool = "write_file"\nwho = "bert"\n'
     )
+    hook = {"hooks": [{"type": "command", "command": "true"}]}
+    (home / "punie" / "hooks.json").write_text(json.dumps({"hooks": {"PreToolUse": [hook]}}))
     model = scripts.write(tmp_path / "script.json", script, script)
     door = Door(TOKEN, admit=tokens_of(issuer).admit)
     anna, bert = issuer.token(groups=["writers"]), issuer.token(sub="bert")
@@ -227,7 +232,12 @@ async def test_a_person_reaches_no_session_of_another_and_the_books_know_who_it_
             assert token not in logged(caplog)
     assert anna not in logged(caplog)
     assert bert not in logged(caplog)
-    turns = await SqliteUsageLedger(home / "punie" / "state" / "punie.db", LOG).turns()
+    database = home / "punie" / "state" / "punie.db"
+    rows = [json.loads(row.text) for row in await SqliteAuditTrail(StateFile(database, LOG)).latest(100)]
+    who = {(row["tool"], row.get("person"), *row.get("groups", ())) for row in rows}
+    assert {("hook:PreToolUse", "anna", "writers"), ("write_file", "anna", "writers")} <= who
+    assert {person for _, person, *_ in who} == {"anna", "bert"}
+    turns = await SqliteUsageLedger(database, LOG).turns()
     assert [(turn.person, turn.project) for turn in turns] == [("anna", str(project)), ("bert", str(project))]
 
 

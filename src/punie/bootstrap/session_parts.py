@@ -270,7 +270,8 @@ def hooks(
     kept, box = setup.conversation.kept, Box.WORK if setup.settings[BOX_HOOKS] else Box.NONE
     around = HookSurroundings(
         setup.id, setup.spec.cwd, SpokenLines(boxes), context.events, context.clock,
-        permission.approvals.audit.record, recorder.notices.warn, lambda: permission.policy.mode,
+        lambda row: permission.approvals.audit.record(row.of(context.person)), recorder.notices.warn,
+        lambda: permission.policy.mode,
         bounded_by(context.validator), box, resumed=kept is not None and kept.summary is not None,
     )  # fmt: skip
     return SessionHooks(tuple(hook for found in setup.files.hooks for hook in found.read.hooks), around)
@@ -342,7 +343,9 @@ def session(
 
         git, trail = DulwichRepository(setup.spec.cwd, setup.spec.roots), desk.permission.approvals.audit
         kept = (changes.history, changes.repository, changes.guard)
-        changes.receipts = Receipts(setup.id, *kept, trail, lambda: live.model, git.commit_files, git.write_note)
+        changes.receipts = Receipts(
+            setup.id, desk.context.person, *kept, trail, lambda: live.model, git.commit_files, git.write_note
+        )
     if settings[DELEGATES]:
         from punie.application.tools.session.delegate import Delegate
         from punie.application.turns.delegates import Delegates

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import anyio
-from attrs import evolve
 
 from punie.application.sessions.changed_files import accept, changed_files, rows_text, shown_name
 from punie.application.sessions.going_back import session_plan, take_session_back
@@ -61,7 +60,7 @@ REJECTED = "changes reject"
 def note_command(session: LiveSession, command: str, title: str) -> None:
     """Add a person's own command to the audit trail."""
     row = by_person(session.clock.epoch_s(), session.id, command, title, session.mode.current.value)
-    session.desk.permission.approvals.audit.record(evolve(row, person=session.desk.context.person.name))
+    session.desk.permission.approvals.audit.record(row.of(session.desk.context.person))
 
 
 def by_person(at: float, session_id: str, command: str, title: str, mode: str = "") -> DecisionRecord:

@@ -10,11 +10,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 
-from attrs import field, fields, frozen
+from attrs import evolve, field, fields, frozen
 
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.permission.secret_texts import without_secrets
 from punie.domain.values.display import one_line
+from punie.domain.values.person import Person
 
 NAME_LIMIT = 128
 MOST_GROUPS = 64
@@ -63,6 +64,10 @@ class DecisionRecord:
     facts: Mapping[str, object] | None = None
     person: str = field(default="", converter=_name)
     groups: tuple[str, ...] = field(default=(), converter=_groups)
+
+    def of(self, person: Person) -> DecisionRecord:
+        """The record with the person whose session it is about."""
+        return evolve(self, person=person.name, groups=tuple(person.groups))
 
 
 @frozen

@@ -19,6 +19,7 @@ from punie.domain.permission.grants import text_digest
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import object_in
+from punie.domain.values.person import Person
 from punie.ports.history import FileChange, FileHistory, digest_of
 from punie.ports.permission import AuditTrail
 from punie.ports.repository import CommitFiles, Repository
@@ -42,12 +43,13 @@ _TRAILERS = re.compile(r"(?:[A-Za-z0-9-]+:[ \t].*\n)+")
 
 @frozen
 class Receipts:
-    """Makes the receipts of one session's commits; lives as long as the session.
+    """Makes the receipts of the commits of one session and person; lives as long as the session.
 
     `model` gives the name of the model in use; `look` and `write` read a commit and put a note on it.
     """
 
     session_id: str
+    person: Person
     history: FileHistory
     repository: Repository
     guard: PathGuard
@@ -98,7 +100,7 @@ class Receipts:
         text = json.dumps({"version": VERSION, "session": self.session_id, "model": model, "files": files})
         if len(text) > NOTE_LIMIT_BYTES:
             return f"\nIt has no receipts: they would be larger than {NOTE_LIMIT_BYTES} bytes."
-        self.audit.record(self._seal(made, call_id, text))
+        self.audit.record(self._seal(made, call_id, text).of(self.person))
         await self.audit.commit()
         await self.write(made.id, text)
         return ""
