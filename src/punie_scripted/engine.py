@@ -110,6 +110,8 @@ class ScriptedSession(EngineSession):
         player = _Player(turn, tools, events, self._structured, f"script-{position + 1}", made)
 
         async def answered(item: int) -> None:
+            if turn.going_on and item == first:
+                return  # the answer that the turn goes on with
             self._structured, self._made, self._item = player.structured, player.calls_made, item
             await tools.answered(self.snapshot)
 

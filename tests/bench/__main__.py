@@ -19,6 +19,7 @@ from tests.bench.corridor import new_session, script_engine
 from tests.bench.decisions import decisions
 from tests.bench.desk import tool_desk
 from tests.bench.disclosure import disclosure
+from tests.bench.durable import durable_turns
 from tests.bench.figures import WIDTH, Row, table
 from tests.bench.growth import growth
 from tests.bench.load import concurrent_prompts, large_pieces, session_memory
@@ -46,6 +47,7 @@ MEASUREMENTS: Mapping[str, Callable[[World], list[Row]]] = {
     "concurrent": concurrent_prompts,
     "large": large_pieces,
     "sessions": kept_sessions,
+    "durable": durable_turns,
     "peers": peers,
 }
 

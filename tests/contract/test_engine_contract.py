@@ -492,6 +492,7 @@ async def test_a_turn_goes_on_from_the_answer_that_the_engine_told_of(bench: Eng
     turn = Turn("turn-on", "session", prompts[0], going_on=True)
     assert await other.run(turn, tools=door, events=sink) is StopReason.END_TURN
     assert [(call.name, call.arguments) for call in door.calls] == [("look", {"at": "a"})]
+    assert snapshot not in door.snapshots, "told again, it would hide from a third process which of the calls are done"
     assert "after" in sink.text
     assert await run(other, prompts[1], sink=(then := FakeEventSink())) is StopReason.END_TURN
     assert "next" in then.text

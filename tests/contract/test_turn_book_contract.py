@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import logging
+import pickle
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 import anyio
+import anyio.to_thread
 import pytest
 from attrs import define, field
 
@@ -18,6 +22,7 @@ from punie.domain.tools.catalog import ClientCapabilities
 from punie.ports.turns import StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnStatus
 from tests.contract.session_benches import Table
 from tests.fakes.memory_turns import MemoryTurnBook
+from tests.postgres_server import postgres_server
 
 pytestmark = pytest.mark.anyio
 
@@ -142,33 +147,120 @@ async def test_a_turn_that_is_called_off_takes_no_further_step(books: Books) -> 
     assert not await book.cancel("never begun")
 
 
-async def test_a_pickle_in_the_database_is_not_loaded(tmp_path: Path) -> None:
-    pytest.importorskip("dbos")
-    import base64
-    import pickle
+class Harmful:
+    """An object whose pickle makes a file when it is read."""
 
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (Path.touch, (self.file,))
+
+
+ONE_LOOP = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the library does it in its own threads
+
+
+@ONE_LOOP
+async def test_a_pickle_in_the_place_of_a_turn_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await _planted(tmp_path, "UPDATE workflow_status SET inputs = ?1, output = ?1, error = ?1")
+    book = await made.next()
+    await book.known()
+    await book.open_elsewhere()
+    from punie.adapters.durable import book as durable_book
+
+    monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 1.0)
+    with pytest.raises(SessionStoreError):
+        await book.claim("t-1")
+    await made.close()
+    assert not (tmp_path / "it-ran").exists()
+
+
+@ONE_LOOP
+@pytest.mark.parametrize("written", ["output = ?1", "output = NULL, error = ?1"])
+async def test_a_pickle_in_the_place_of_a_step_is_not_loaded(written: str, tmp_path: Path) -> None:
+    made = await _planted(tmp_path, f"UPDATE operation_outputs SET {written}")  # noqa: S608 - our own words
+    book = await made.next()
+    taken = await book.claim("t-1")
+    assert taken is not None
+    with pytest.raises(SessionStoreError):
+        await taken.took(StepKind.CALL, "run_command")
+    await made.close()
+    assert not (tmp_path / "it-ran").exists()
+
+
+async def _planted(folder: Path, statement: str) -> DbosBooks:
+    """The books of an open turn with a step, in which that statement put a pickle."""
+    pytest.importorskip("dbos")
+    import apsw
+
+    made = DbosBooks(folder)
+    steps = await (await made.next()).begin(ORDER)
+    await steps.took(StepKind.CALL, "write_file")
+    await made.close()
+    made.last = None
+    planted = base64.b64encode(pickle.dumps(Harmful(folder / "it-ran"))).decode()
+    database = apsw.Connection(str(folder / "state" / "turns.sqlite"))
+    database.execute(f"{statement}, serialization = 'py_pickle'", (planted,))
+    assert database.changes() == 1
+    database.close()
+    return made
+
+
+@ONE_LOOP
+async def test_a_book_whose_database_was_away_at_first_is_open_later() -> None:
+    pytest.importorskip("dbos")
+    from punie.adapters.durable.book import DbosTurnBook, Place
+
+    server, name = postgres_server(), f"not_there_yet_{uuid.uuid4().hex}"
+    place = Place(server.url(name), Path("unused"))
+    book = DbosTurnBook(place, Table(ProcessIdentity("m", 1), set()), logging.getLogger("test.turns"))
+    try:
+        with anyio.fail_after(60), pytest.raises(SessionStoreError):
+            await book.begin(ORDER)
+        server.execute(f"CREATE DATABASE {name}")
+        with anyio.fail_after(60):
+            steps = await book.begin(ORDER)
+            await steps.ended("end_turn")
+            (known,) = await book.known()
+        assert known.status is TurnStatus.ENDED
+    finally:
+        await book.aclose()
+
+
+@ONE_LOOP
+async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dbos")
+    from punie.adapters.durable import book as durable_book
+
+    made = DbosBooks(tmp_path)
+    await (await made.next()).begin(ORDER)
+    book = await made.next()
+    with anyio.fail_after(60):
+        monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 0.0)
+        with pytest.raises(SessionStoreError):
+            await book.claim("t-1")
+        assert list(await book.open_elsewhere()) == [ORDER]
+        monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 30.0)
+        taken = await book.claim("t-1")
+        assert taken is not None
+        assert list(await book.open_elsewhere()) == []
+        await taken.ended("end_turn")
+    await made.close()
+
+
+@ONE_LOOP
+async def test_processes_leave_no_queue_behind(tmp_path: Path) -> None:
+    dbos = pytest.importorskip("dbos")
     import apsw
 
     made = DbosBooks(tmp_path)
-    book = await made.next()
-    steps = await book.begin(ORDER)
-    await steps.ended("end_turn")
-
-    class Harmful:
-        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-            return (Path.touch, (tmp_path / "it-ran",))
-
-    planted = base64.b64encode(pickle.dumps(Harmful())).decode()
+    for _ in range(2):
+        await (await made.next()).known()
+    made.last = None  # the second one is killed
+    await anyio.to_thread.run_sync(dbos.DBOS.destroy)
+    await (await made.next()).known()
     database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
-    database.execute(
-        "UPDATE workflow_status SET inputs = ?, output = ?, serialization = 'py_pickle'", (planted, planted)
-    )
-    assert database.changes() == 1
+    assert list(database.execute("SELECT name FROM queues")) == [("punie-m|3|",)]
+    await made.close()
+    assert list(database.execute("SELECT name FROM queues")) == []
     database.close()
-    try:
-        await book.known()
-    except SessionStoreError:
-        pass
-    finally:
-        await made.close()
-    assert not (tmp_path / "it-ran").exists()

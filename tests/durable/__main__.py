@@ -1,36 +1,23 @@
-"""`python -m tests.durable`: kill servers while turns run that survive them, and measure the price of a step."""
+"""`python -m tests.durable`: the price of a step, and servers that are killed while turns run that survive them."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 
 import anyio
 
-from punie.adapters.durable.book import DbosTurnBook, Place
-from punie.adapters.local.machine import LocalProcessTable
-from punie.ports.turns import StepKind, TurnOrder
+from tests.bench.durable import durable_turns
+from tests.bench.figures import table
+from tests.bench.world import the_world
 from tests.durable.run import load
 from tests.postgres_server import is_installed, postgres_server, remove_server
 
-
-async def _price(place: Place, steps: int) -> float:
-    """Milliseconds of a step, beside the log's own write."""
-    book = DbosTurnBook(place, LocalProcessTable(), logging.getLogger("tests.durable"))
-    taken = await book.begin(TurnOrder("turn-of-the-bench", "session", "/"))
-    await taken.took(StepKind.CALL, "first")
-    began_s = time.monotonic()
-    for _ in range(steps):
-        await taken.took(StepKind.CALL, "run_command")
-    elapsed_s = time.monotonic() - began_s
-    await taken.ended("end_turn")
-    await book.aclose()
-    return elapsed_s / steps * 1_000
+SHOWN = 40
+"""Problems that are printed at most."""
 
 
 def main() -> int:
@@ -38,30 +25,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.durable", description=__doc__)
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument(
+        "--calls", type=int, default=20, help="calls of each turn; with fewer the turns end before the kills"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int, default=200, help="measure the price of a step with so many")
-    parser.add_argument("--price-alone", action="store_true")
+    parser.add_argument("--folder", type=Path, help="write what the servers log into this new folder, which stays")
     options = parser.parse_args()
     if not is_installed():
         sys.stderr.write("PostgreSQL is not installed: nothing was run.\n")
         return 1
+    with the_world(None, quick=True) as world:
+        sys.stdout.write("\n".join(table(durable_turns(world))) + "\n")
+        sys.stdout.flush()
     with tempfile.TemporaryDirectory(prefix="punie-durable-") as scratch:
-        folder, url = Path(scratch), postgres_server().new_database()
+        folder = options.folder or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            file = folder / "turns.sqlite"
-            for name, place in (("SQLite", Place(None, file)), ("PostgreSQL", Place(url, file))):
-                cost_ms = anyio.run(_price, place, options.steps)
-                sys.stdout.write(f"a step on {name}: {cost_ms:.1f} ms, one write to DBOS's tables\n")
-            if options.price_alone:
-                return 0
-            run = partial(load, sessions=options.sessions, kills=options.kills, seed=options.seed)
+            run = partial(load, sessions=options.sessions, kills=options.kills, calls=options.calls, seed=options.seed)
             outcome = anyio.run(run, folder, postgres_server().new_database())
         finally:
             remove_server()
-    sys.stdout.write(
-        f"{options.sessions} sessions ended after {outcome.kills} kills in {outcome.seconds:.0f} s, with "
-        f"{outcome.connections} connections and {outcome.effects} effects; problems: {outcome.problems or 'none'}\n"
-    )
+    if outcome.kills < options.kills:
+        outcome.problems.append(f"every turn had ended after {outcome.kills} of {options.kills} kills")
+    sys.stdout.write(f"{options.sessions} sessions: {outcome.line()}\n")
+    sys.stdout.writelines(f"  {problem}\n" for problem in outcome.problems[:SHOWN])
     return 1 if outcome.problems else 0
 
 

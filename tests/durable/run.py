@@ -1,18 +1,21 @@
 """Two servers on one database, many sessions with a scripted model, and kill -9 at random moments.
 
 Each session's turn makes calls that append a line to a file of its own, and asks before each. A client that loses its
-server goes to whichever is there, loads its session, and answers the questions that are open.
+server goes to whichever is there, loads its session, and answers the questions that are open. In the end every log is
+compared with the effects and with the answers (`judge.py`). A question that is lost is never answered: its turn stands
+still, which is a problem as well.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
+import logging
 import random
+import statistics
 import subprocess
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +24,25 @@ from attrs import define, field
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidHandshake, WebSocketException
 
+from punie.adapters.local.machine import LocalProcessTable
+from punie.adapters.storage.sessions.postgres import PostgresSessionStore
+from punie.domain.session.events import TurnEnded
+from punie.domain.session.log import LogEntry
+from punie.ports.sessions import SessionStore
+from tests.durable.judge import calls_in, effect_of, judged
 from tests.e2e import scripts
 from tests.e2e.raw_client import agent_command, clean_environment
 
 TOKEN = "a-token-of-the-load-test-0123456789abcdef"
 DONE = "All of it is done."
 NAP_S = 0.2
+AWAY_S = (0.1, 1.0)
+"""How soon a client that lost its server comes back: not all of them at once."""
+
+PAGE = 500
+END_LIMIT_S = 60.0
+ELSEWHERE = frozenset({"session_held", "busy"})
+"""Why a server refuses a session that the other one has, or is taking up."""
 
 
 @define
@@ -77,7 +93,7 @@ class Wire:
     socket: Any
     said: str = ""
     prompted: bool = False
-    asked: int = 0
+    allowed: set[str] = field(factory=set[str])
     _next: int = 0
 
     async def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +120,7 @@ class Wire:
             self.said += update["content"].get("text", "")
         self.prompted = self.prompted or kind == "user_message_chunk"
         if message.get("method") == "session/request_permission":
-            self.asked += 1
+            self.allowed.add(params["toolCall"]["rawInput"]["command"])
             (chosen, *_) = [each["optionId"] for each in params["options"] if each["kind"] == "allow_once"]
             outcome = {"outcome": {"outcome": "selected", "optionId": chosen}}
             await self.socket.send(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": outcome}))
@@ -113,7 +129,10 @@ class Wire:
 
 @define
 class Client:
-    """A person with one session and one prompt, who comes back until the turn is done."""
+    """A person with one session and one prompt, who comes back until the turn is done.
+
+    `back_s` has, for each time that the server was lost, how long it took until the turn was seen to go on.
+    """
 
     project: Path
     servers: list[Server]
@@ -121,97 +140,209 @@ class Client:
     session: str | None = None
     connections: int = 0
     done: bool = False
+    allowed: set[str] = field(factory=set[str])
+    back_s: list[float] = field(factory=list[float])
+    refused: Counter[str] = field(factory=Counter[str])
+    _lost_s: float | None = None
 
     async def work(self) -> None:
         """Come back until the turn is done."""
         while not self.done:
             server = self.chance.choice(self.servers)
-            with contextlib.suppress(OSError, WebSocketException, InvalidHandshake, TimeoutError):
+            try:
                 async with connect(
                     server.address, additional_headers={"Authorization": f"Bearer {TOKEN}"}, proxy=None, open_timeout=10
                 ) as socket:
                     self.connections += 1
-                    await self._one_connection(Wire(socket))
-            await anyio.sleep(NAP_S)
+                    await self._one_connection(Wire(socket, allowed=self.allowed))
+            except (OSError, WebSocketException, InvalidHandshake, TimeoutError):
+                if self._lost_s is None:
+                    self._lost_s = time.monotonic()
+            await anyio.sleep(self.chance.uniform(*AWAY_S))
 
     async def _one_connection(self, wire: Wire) -> None:
         await wire.request("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
         spec = {"cwd": str(self.project), "mcpServers": []}
         if self.session is None:
             opened = await wire.request("session/new", spec)
-            self.session = opened["result"]["sessionId"]
-        else:
-            loaded = await wire.request("session/load", {"sessionId": self.session, **spec})
-            if "error" in loaded:  # another server has it for now, or it was never written
-                if loaded["error"].get("data", {}).get("code") == "unknown_session" or "unknown" in str(loaded):
-                    self.session = None
+            if self._is_refused(opened):
                 return
+            self.session = opened["result"]["sessionId"]
+        elif self._is_refused(await wire.request("session/load", {"sessionId": self.session, **spec})):
+            return
+        prompt = None
         if not wire.prompted:
             blocks = [{"type": "text", "text": "go"}]
-            await wire.send("session/prompt", {"sessionId": self.session, "prompt": blocks})
+            prompt = await wire.send("session/prompt", {"sessionId": self.session, "prompt": blocks})
         while DONE not in wire.said:
-            await wire.take()
+            message = await wire.take()
+            if "method" not in message and message.get("id") == prompt:
+                self.done = not self._is_refused(message)
+                return  # a turn that ended otherwise is found in its log
+            self._is_back()
+        self._is_back()
         self.done = True
+
+    def _is_back(self) -> None:
+        if self._lost_s is not None:
+            self.back_s.append(time.monotonic() - self._lost_s)
+            self._lost_s = None
+
+    def _is_refused(self, answer: dict[str, Any]) -> bool:
+        if (error := answer.get("error")) is None:
+            return False
+        self.refused[(error.get("data") or {}).get("code") or str(error)] += 1
+        return True
 
 
 @define
 class Outcome:
-    """The figures of a run, and what was wrong."""
+    """The figures of a run, and what was wrong.
+
+    `interrupted` are calls of unknown effect, `missing` those of them without one. `back_s` are the waits of clients
+    that lost their server.
+    """
 
     kills: int = 0
     seconds: float = 0.0
     connections: int = 0
     effects: int = 0
+    interrupted: int = 0
+    missing: int = 0
+    back_s: list[float] = field(factory=list[float])
+    refused: Counter[str] = field(factory=Counter[str])
     problems: list[str] = field(factory=list[str])
 
+    def line(self) -> str:
+        """The figures in words."""
+        waits = sorted(self.back_s) or [0.0]
+        return (
+            f"{self.kills} kills in {self.seconds:.0f} s, {self.connections} connections, {self.effects} effects; "
+            f"{self.interrupted} calls were interrupted, {self.missing} of them before their effect, and the model and "
+            f"the person were told so of each; a turn was seen again {statistics.median(waits):.1f} s after its server "
+            f"was lost (median of {len(self.back_s)}; {waits[int(len(waits) * 0.95)]:.1f} s at the 95th of a hundred, "
+            f"{waits[-1]:.1f} s at worst); refused: {dict(self.refused) or 'none'}; {len(self.problems)} problems"
+        )
 
-@asynccontextmanager
-async def _killer(servers: list[Server], kills: int, chance: random.Random, every_s: float) -> AsyncIterator[None]:
-    """Kill a server and start it again, so many times, beside the block."""
 
-    async def kill() -> None:
-        for _ in range(kills):
-            await anyio.sleep(chance.uniform(0.3, 2 * every_s))
-            server = chance.choice(servers)
+@define
+class Load:
+    """One run of turns of so many `calls`, which is ended as one that stands still if none gets on for `quiet_s`."""
+
+    url: str
+    clients: list[Client]
+    servers: list[Server]
+    chance: random.Random
+    calls: int
+    quiet_s: float
+    outcome: Outcome = field(factory=Outcome)
+
+    async def run(self, kills: int, every_s: float) -> None:
+        """Start the servers, let the people work, and kill; until every turn has ended or none gets any further."""
+        began_s = time.monotonic()
+        try:
+            for server in self.servers:
+                await anyio.to_thread.run_sync(server.start)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch, tasks.cancel_scope)
+                tasks.start_soon(self._kill, kills, every_s)
+                async with anyio.create_task_group() as people:
+                    for client in self.clients:
+                        people.start_soon(client.work)
+                tasks.cancel_scope.cancel()
+            for server in self.servers:  # a kill may have been cancelled
+                if server.process is None:
+                    await anyio.to_thread.run_sync(server.start)
+            self.outcome.seconds = time.monotonic() - began_s
+            await self._judge()
+        finally:
+            for server in self.servers:
+                server.kill()
+
+    async def _kill(self, kills: int, every_s: float) -> None:
+        while self.outcome.kills < kills:
+            await anyio.sleep(self.chance.uniform(0.3, 2 * every_s))
+            server = self.chance.choice(self.servers)
             server.kill()
-            await anyio.to_thread.run_sync(server.start)
+            self.outcome.kills += 1
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(server.start)
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(kill)
-        yield
+    async def _watch(self, scope: anyio.CancelScope) -> None:
+        far, since_s = -1, time.monotonic()
+        while True:
+            now = sum(len(client.allowed) + client.done for client in self.clients)
+            if now != far:
+                far, since_s = now, time.monotonic()
+            elif time.monotonic() - since_s > self.quiet_s:
+                self.outcome.problems.append(f"no turn got any further within {self.quiet_s:g} s")
+                scope.cancel()
+            await anyio.sleep(1.0)
+
+    async def _judge(self) -> None:
+        store = PostgresSessionStore(self.url, logging.getLogger("tests.durable"), LocalProcessTable())
+        try:
+            for client in self.clients:
+                await self._judge_one(store, client)
+        finally:
+            store.close()
+
+    async def _judge_one(self, store: SessionStore, client: Client) -> None:
+        outcome, name = self.outcome, client.project.name
+        outcome.connections += client.connections
+        outcome.refused += Counter({why: times for why, times in client.refused.items() if why not in ELSEWHERE})
+        outcome.back_s += client.back_s
+        effects = _effects(client.project)
+        outcome.effects += len(effects)
+        if client.session is None:
+            outcome.problems.append(f"{name}: it got no session")
+            return
+        log = await _log(store, client.session, END_LIMIT_S if client.done else 0.0)
+        if not client.done:
+            outcome.problems.append(f"{name}: its turn did not end: {calls_in(log)[-1:]}")
+            return
+        found = judged(log, effects, client.allowed, calls=self.calls, done=DONE)
+        outcome.interrupted += found.interrupted
+        outcome.missing += found.missing
+        outcome.problems += [f"{name}: {problem}" for problem in found.problems]
+
+
+async def _log(store: SessionStore, session_id: str, wait_s: float) -> Sequence[LogEntry]:
+    """The whole log, once its turn has ended there, which follows its last words; or as it is after `wait_s`."""
+    until_s = time.monotonic() + wait_s
+    while True:
+        entries: list[LogEntry] = []
+        while page := await store.read(session_id, entries[-1].sequence if entries else 0, PAGE):
+            entries += page
+        if time.monotonic() > until_s or any(isinstance(entry.event, TurnEnded) for entry in entries):
+            return entries
+        await anyio.sleep(NAP_S)
 
 
 async def load(
-    folder: Path, url: str, *, sessions: int, kills: int, calls: int = 5, seed: int = 0, every_s: float = 3.0
+    folder: Path,
+    url: str,
+    *,
+    sessions: int,
+    kills: int,
+    calls: int,
+    seed: int = 0,
+    every_s: float = 3.0,
+    quiet_s: float = 120.0,
 ) -> Outcome:
     """One run: the servers, the clients, the kills, and the look at what is there afterwards."""
-    chance, outcome, began_s = random.Random(seed), Outcome(kills), time.monotonic()  # noqa: S311 - no secret
+    chance = random.Random(seed)  # noqa: S311 - no secret
     turn: list[scripts.Item] = [scripts.text("I begin. ")]
     for number in range(calls):
-        turn += [scripts.call("run_command", command=f"echo {number} >> effects.txt"), scripts.sleep(0.2)]
+        turn += [scripts.call("run_command", command=effect_of(number)), scripts.sleep(0.2)]
     model = scripts.write(folder / "script.json", [*turn, scripts.text(DONE)])
     servers = [Server(folder / f"server-{number}", url, model) for number in (1, 2)]
     projects = [folder / f"project-{number}" for number in range(sessions)]
     for project in projects:
         project.mkdir()
-    clients = [Client(project, servers, chance) for project in projects]
-    try:
-        for server in servers:
-            await anyio.to_thread.run_sync(server.start)
-        async with _killer(servers, kills, chance, every_s), anyio.create_task_group() as people:
-            for client in clients:
-                people.start_soon(client.work)
-    finally:
-        for server in servers:
-            server.kill()
-    outcome.seconds = time.monotonic() - began_s
-    for client in clients:
-        outcome.connections += client.connections
-        lines = _effects(client.project)
-        outcome.effects += len(lines)
-        if len(set(lines)) != len(lines) or lines != sorted(lines):
-            outcome.problems.append(f"{client.project.name}: effects {lines}")
-    return outcome
+    run = Load(url, [Client(project, servers, chance) for project in projects], servers, chance, calls, quiet_s)
+    await run.run(kills, every_s)
+    return run.outcome
 
 
 def _effects(project: Path) -> list[str]:

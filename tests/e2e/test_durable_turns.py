@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from attrs import evolve
 
-from tests.durable.run import load
+from punie.domain.session.events import CallFinished, TextDelta, ToolCallAnnounced, ToolCallUpdated, TurnEnded
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted
+from punie.domain.session.open_calls import NEVER_BEGAN
+from punie.domain.session.transcript import INTERRUPTED
+from punie.domain.session.turn import StopReason
+from punie.domain.tools.execution import CallStatus
+from punie.domain.tools.tool import ToolKind, ToolOutcome
+from punie.domain.values.content import Prompt, Text
+from punie.domain.values.json_value import freeze_object
+from tests.durable.judge import effect_of, judged
+from tests.durable.run import DONE, Client, Load, load
 from tests.e2e import scripts
 from tests.e2e.ide_parts import choose
 from tests.e2e.promptness import BOUND_S
@@ -46,7 +59,78 @@ async def test_no_effect_is_made_twice_and_no_question_lost_however_often_server
     with anyio.fail_after(200):
         outcome = await load(tmp_path, url, sessions=5, kills=3, calls=3, every_s=1.0)
     assert outcome.problems == []
-    assert outcome.effects > 0
+    assert outcome.effects + outcome.missing == 5 * 3
+    assert outcome.kills > 0
+
+
+CARD = ToolCallAnnounced(
+    "c-0", "run_command", "Run", ToolKind.EXECUTE, raw_input=freeze_object({"command": effect_of(0)})
+)
+BEGUN = ToolCallUpdated("c-0", CallStatus.IN_PROGRESS)
+
+
+def _ended(words: str, outcome: ToolOutcome = ToolOutcome.CANCELLED) -> tuple[LoggedEvent, LoggedEvent]:
+    status = CallStatus.COMPLETED if outcome is ToolOutcome.SUCCEEDED else CallStatus.FAILED
+    return CallFinished("c-0", "run_command", outcome, words), ToolCallUpdated("c-0", status, (Text(words),))
+
+
+def _again(events: Iterable[Any]) -> tuple[LoggedEvent, ...]:
+    return tuple(evolve(event, call_id="c-1") for event in events)
+
+
+DONE_WELL = (CARD, BEGUN, *_ended("", ToolOutcome.SUCCEEDED))
+CUT = (CARD, BEGUN, *_ended(INTERRUPTED))
+NO_END = (CARD, BEGUN)
+PROMPT = PromptAccepted("t", Prompt.of_text("go"))
+LAST = (TextDelta(DONE), TurnEnded(StopReason.END_TURN))
+YES = (effect_of(0),)
+
+
+@pytest.mark.parametrize(
+    ("events", "effects", "allowed", "problems"),
+    [
+        ((PROMPT, *DONE_WELL, *LAST), ["0"], YES, ""),
+        ((PROMPT, *CUT, *LAST), [], YES, ""),
+        ((PROMPT, *CUT, *LAST), ["0"], YES, ""),
+        ((PROMPT, *_again((CARD, *_ended(NEVER_BEGAN))), *DONE_WELL, *LAST), ["0"], YES, ""),
+        ((PROMPT, *DONE_WELL, *LAST), [], YES, "is missing"),
+        ((PROMPT, *DONE_WELL, *LAST), ["0", "0"], YES, "2 times"),
+        ((PROMPT, *DONE_WELL, *LAST), ["0"], (), "unasked"),
+        ((PROMPT, *DONE_WELL, *LAST), ["0", "7"], YES, "the effects are"),
+        ((PROMPT, CARD, *_ended("No one answered."), *LAST), [], YES, "ended otherwise"),
+        ((PROMPT, CARD, BEGUN, *_ended("It broke.", ToolOutcome.FAILED), *LAST), ["0"], YES, "ended otherwise"),
+        ((PROMPT, *CUT[:3], *LAST), [], YES, "ended otherwise"),
+        ((PROMPT, CARD, *_ended(INTERRUPTED), *LAST), [], YES, "ended otherwise"),
+        ((PROMPT, *NO_END, *LAST), ["0"], YES, "ended otherwise"),
+        ((PROMPT, CARD, *_ended(NEVER_BEGAN), *LAST), [], YES, "made 0 times"),
+        ((PROMPT, *DONE_WELL, *_again(CUT), *LAST), ["0"], YES, "made 2 times"),
+        ((PROMPT, *LAST), [], (), "made 0 times"),
+        ((PROMPT, PROMPT, *DONE_WELL, *LAST), ["0"], YES, "2 prompts"),
+        ((PROMPT, *DONE_WELL, LAST[0]), ["0"], YES, "the ends"),
+        ((PROMPT, *DONE_WELL, LAST[0], TurnEnded(None), LAST[1]), ["0"], YES, "the ends"),
+        ((PROMPT, *DONE_WELL, LAST[1]), ["0"], YES, "last words"),
+    ],
+)
+def test_whatever_does_not_agree_is_a_problem(
+    events: tuple[LoggedEvent, ...], effects: list[str], allowed: tuple[str, ...], problems: str
+) -> None:
+    log = [LogEntry(number, 0.0, event) for number, event in enumerate(events, 1)]
+    found = judged(log, effects, allowed, calls=1, done=DONE)
+    if problems:
+        assert problems in "\n".join(found.problems)
+    else:
+        assert found.problems == []
+        assert found.missing == (not effects)
+
+
+async def test_a_turn_that_stands_still_is_a_problem(tmp_path: Path) -> None:
+    """As after a lost question, which no one can answer."""
+    chance = random.Random(0)  # noqa: S311 - no secret
+    run = Load("", [Client(tmp_path, [], chance)], [], chance, calls=1, quiet_s=0.0)
+    with anyio.fail_after(BOUND_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run._watch, tasks.cancel_scope)
+    assert run.outcome.problems == ["no turn got any further within 0 s"]
 
 
 async def test_a_turn_that_was_detached_is_watched_to_its_end_or_called_off(tmp_path: Path, project: Path) -> None:

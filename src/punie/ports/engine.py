@@ -52,11 +52,12 @@ class ToolDoor(Protocol):
 
     @abstractmethod
     async def answered(self, snapshot: Callable[[], bytes]) -> None:
-        """Take note that the model answered: awaited after each answer, before the first of its calls.
+        """Take note that the model answered: awaited once after each answer, before the first of its calls.
 
         `snapshot` gives the history with that answer, whose calls have no results yet. A turn that survives its process
-        goes on from there (`Turn.going_on`). An engine that does not say so goes on from the session's log, where an
-        answer is found once one of its calls is.
+        goes on from there (`Turn.going_on`), and the answer that it goes on with is not told again: calls since the
+        snapshot are not made again. An engine that does not say so goes on from the session's log, where an answer is
+        found once one of its calls is.
         """
         ...
 

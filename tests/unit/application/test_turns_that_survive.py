@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 from attrs import define, evolve, field
 
-from punie.application.remote.recovery import TurnRecovery
+from punie.application.remote.recovery import AT_ONCE, TurnRecovery
 from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
 from punie.application.turns.keeping import TurnKeeping
 from punie.domain.errors import SessionStoreError, UnknownSessionError
@@ -258,8 +258,8 @@ async def looked(lobby: Lobby, order: TurnOrder = ORDER, *, wait_s: float = 60, 
     book = MemoryTurnBook("2", died.entries, set())
     recovery: Any = TurnRecovery(lobby, book, LOG, wait_s)  # pyright: ignore[reportArgumentType]
     for _ in range(times):
-        await recovery._look()
-        await anyio.lowlevel.checkpoint()
+        async with anyio.create_task_group() as tasks:
+            await recovery._look(tasks)
     return book
 
 
@@ -296,6 +296,52 @@ async def test_a_turn_that_needs_its_client_waits_for_it_and_not_for_ever() -> N
     book = await looked(lobby, needs, wait_s=-1)
     assert lobby.did == ["close s-1"]
     assert book.entries["t-1"].known.status is TurnStatus.ENDED
+
+
+async def test_turns_are_taken_up_beside_each_other_and_not_all_at_once() -> None:
+    lobby, died, most, here = Lobby(), MemoryTurnBook("1"), 0, 0
+    for number in range(3 * AT_ONCE):
+        await died.begin(evolve(ORDER, turn_id=f"t-{number}", session_id=f"s-{number}"))
+    full = anyio.Event()
+
+    async def load(_session_id: str, _spec: object, _peer: Any) -> Any:
+        nonlocal most, here
+        here += 1
+        most = max(most, here)
+        if here == AT_ONCE:
+            full.set()
+        await full.wait()
+        await anyio.lowlevel.checkpoint()
+        here -= 1
+        return SimpleNamespace(working=True)
+
+    lobby.agent.load_session = load
+    recovery: Any = TurnRecovery(lobby, MemoryTurnBook("2", died.entries, set()), LOG, 60)  # pyright: ignore[reportArgumentType]
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            await recovery._look(tasks)
+            await recovery._look(tasks)
+    assert (most, lobby.did.count("vacate")) == (AT_ONCE, 3 * AT_ONCE)
+
+
+async def test_a_session_is_closed_and_tried_again_where_the_book_cannot_have_the_end_of_its_turn() -> None:
+    lobby, died = Lobby(working=False), MemoryTurnBook("1")
+    await died.begin(ORDER)
+    book: Any = MemoryTurnBook("2", died.entries, set())
+
+    async def lost(_turn_id: str) -> None:
+        raise SessionStoreError("no database")
+
+    claim, book.claim = book.claim, lost
+    recovery: Any = TurnRecovery(lobby, book, LOG, 60)  # pyright: ignore[reportArgumentType]
+    async with anyio.create_task_group() as tasks:
+        await recovery._look(tasks)
+    assert lobby.did == ["close s-1"]
+    book.claim = claim
+    lobby.rooms.clear()
+    async with anyio.create_task_group() as tasks:
+        await recovery._look(tasks)
+    assert died.entries["t-1"].known.status is TurnStatus.ENDED
 
 
 async def test_turns_that_were_called_off_are_cancelled_and_a_lost_book_is_looked_at_again() -> None:

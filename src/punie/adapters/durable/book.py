@@ -23,7 +23,7 @@ import anyio.to_thread
 from attrs import define, field, frozen
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos import error as dbos_error
-from sqlalchemy import create_engine
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from punie.adapters.durable.orders import JsonAlone, order_in, without_pickles, written
@@ -36,6 +36,9 @@ from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError,
 SCHEMA: Final = "punie_turns"
 VERSION: Final = "1"
 """The version of orders and steps, and of nothing else: DBOS leaves the workflows of another version alone."""
+
+QUEUE: Final = "punie-"
+"""The names of the queues begin so, one for each process; its identity follows."""
 
 POLL_S: Final = 0.2
 """How often a process looks for a turn that it claims."""
@@ -195,6 +198,9 @@ class DbosTurnBook(TurnBook):
     log: logging.Logger
     _opening: threading.Lock = field(factory=threading.Lock, init=False)
     _is_open: bool = field(default=False, init=False)
+    _engine: Engine | None = field(default=None, init=False)
+    _late: set[str] = field(factory=set[str], init=False)
+    """Turns that were claimed and came after the caller had given up; they are looked for again."""
 
     async def begin(self, order: TurnOrder) -> TurnSteps:
         hand = _hands[order.turn_id] = _Hand(order.turn_id)
@@ -203,7 +209,11 @@ class DbosTurnBook(TurnBook):
             with SetWorkflowID(order.turn_id):
                 DBOS.start_workflow(_turn, written(order))
 
-        await self._do(start)
+        try:
+            await self._do(start)
+        except SessionStoreError:
+            _hands.pop(order.turn_id, None)
+            raise
         return hand
 
     async def claim(self, turn_id: str) -> TurnSteps | None:
@@ -211,7 +221,7 @@ class DbosTurnBook(TurnBook):
 
     async def open_elsewhere(self) -> Sequence[TurnOrder]:
         listed = await self._do(lambda: DBOS.list_workflows(status=list(_OPEN), name="punie.turn", load_output=False))
-        orders = (order_in(each.input) for each in listed if each.workflow_id not in _hands and not self._has(each))
+        orders = (order_in(each.input) for each in listed if self._is_elsewhere(each))
         return tuple(order for order in orders if order is not None)
 
     async def called_off(self) -> Sequence[str]:
@@ -241,7 +251,7 @@ class DbosTurnBook(TurnBook):
             for hand in _hands.values():
                 hand.let_go()
             _hands.clear()
-            await anyio.to_thread.run_sync(DBOS.destroy)
+            await anyio.to_thread.run_sync(self._close)
 
     def _claim(self, turn_id: str) -> TurnSteps | None:
         if not DBOS.list_workflows(workflow_ids=[turn_id], status=list(_OPEN), load_input=False):
@@ -251,15 +261,19 @@ class DbosTurnBook(TurnBook):
             hand = _hands[turn_id] = _Hand(turn_id)
             DBOS.resume_workflow(turn_id, queue_name=self._queue)
         if hand.begun.wait(CLAIM_LIMIT_S):
+            self._late.discard(turn_id)
             return hand
+        self._late.add(turn_id)
         raise SessionStoreError("the turn was not handed over in time")
 
-    def _has(self, status: Any) -> bool:
-        """Whether a process that is known to live has the turn."""
+    def _is_elsewhere(self, status: Any) -> bool:
+        """Whether no turn of this process, nor one of a process that is known to live, has that workflow."""
+        if status.workflow_id in _hands:
+            return status.workflow_id in self._late
         if status.queue_name == LEFT and status.status == "ENQUEUED":
-            return False
+            return True
         process = _process_in(status.executor_id or "")
-        return process is not None and self.processes.lives(process) is True
+        return process is None or self.processes.lives(process) is not True
 
     @property
     def _server(self) -> str:
@@ -268,7 +282,7 @@ class DbosTurnBook(TurnBook):
 
     @property
     def _queue(self) -> str:
-        return f"punie-{self._server}"
+        return f"{QUEUE}{self._server}"
 
     async def _do(self, work: Callable[[], T]) -> T:
         """The result of `work` in a thread, with the database open. Raises `SessionStoreError`."""
@@ -287,10 +301,12 @@ class DbosTurnBook(TurnBook):
             if self._is_open:
                 return
             without_pickles()
+            place = self.place.config()
+            self._engine = place.get("system_database_engine")
             # LISTEN needs a connection of its own, and no pooler by transaction; nothing here waits for a message.
             DBOS(
                 config={
-                    **self.place.config(),
+                    **place,
                     "executor_id": self._server,
                     "application_version": VERSION,
                     "use_listen_notify": False,
@@ -298,12 +314,34 @@ class DbosTurnBook(TurnBook):
                     "serializer": JsonAlone(),
                 }
             )
-            DBOS.listen_queues([self._queue])
             began_s = time.monotonic()
-            DBOS.launch()
-            DBOS.register_queue(self._queue, polling_interval_sec=POLL_S)
+            try:
+                DBOS.listen_queues([self._queue])
+                DBOS.launch()
+                self._forget_the_dead()
+                DBOS.register_queue(self._queue, polling_interval_sec=POLL_S)
+            except BaseException:
+                self._destroy()  # what is half open cannot be opened again
+                raise
             self._is_open = True
             self.log.info("turns: the book is open after %.2f s", time.monotonic() - began_s)
+
+    def _forget_the_dead(self) -> None:
+        """Delete the queues of processes that are gone: each had its own, and every process reads all of them."""
+        for row in DBOS.list_queues():
+            process = _process_in(row.name.removeprefix(QUEUE))
+            if row.name.startswith(QUEUE) and process is not None and self.processes.lives(process) is False:
+                DBOS.delete_queue(row.name)
+
+    def _close(self) -> None:
+        with suppress(SQLAlchemyError):
+            DBOS.delete_queue(self._queue)
+        self._destroy()
+
+    def _destroy(self) -> None:
+        DBOS.destroy()
+        if self._engine is not None:
+            self._engine.dispose()
 
 
 def _process_in(server: str) -> ProcessIdentity | None:

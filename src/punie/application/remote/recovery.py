@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import anyio
+from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.application.remote.reception import Reception
@@ -23,6 +24,9 @@ LOOK_S = 1.0
 
 HELD_S = 5.0
 """How long a turn is left alone whose session another process has."""
+
+AT_ONCE = 8
+"""How many turns are taken up at once: each waits for the database, and all of them need the processor."""
 
 
 class _NoEars(EventSink):
@@ -46,17 +50,20 @@ class TurnRecovery:
     wait_s: float
     _not_before_s: dict[str, float] = field(factory=dict[str, float], init=False)
     _seen_s: dict[str, float] = field(factory=dict[str, float], init=False)
+    _at_hand: set[str] = field(factory=set[str], init=False)
+    _few: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(AT_ONCE), init=False)
 
     async def keep(self) -> None:
         """Look again and again; until cancelled."""
-        while True:
-            try:
-                await self._look()
-            except SessionStoreError as error:
-                self.log.info("turns: %s", error)
-            await anyio.sleep(LOOK_S)
+        async with anyio.create_task_group() as tasks:
+            while True:
+                try:
+                    await self._look(tasks)
+                except SessionStoreError as error:
+                    self.log.info("turns: %s", error)
+                await anyio.sleep(LOOK_S)
 
-    async def _look(self) -> None:
+    async def _look(self, tasks: TaskGroup) -> None:
         for turn_id in await self.book.called_off():
             self.reception.agent.cancel_turn(turn_id)
         if self.reception.draining:
@@ -64,15 +71,29 @@ class TurnRecovery:
         orders = await self.book.open_elsewhere()
         now = anyio.current_time()
         self._seen_s = {order.turn_id: self._seen_s.get(order.turn_id, now) for order in orders}
+        self._not_before_s = {key: until_s for key, until_s in self._not_before_s.items() if key in self._seen_s}
         for order in orders:
-            if self._is_ours(order, now):
-                await self._take_up(order)
+            if order.turn_id not in self._at_hand and self._is_ours(order):
+                self._at_hand.add(order.turn_id)
+                tasks.start_soon(self._in_its_turn, order)
 
-    def _is_ours(self, order: TurnOrder, now: float) -> bool:
+    def _is_ours(self, order: TurnOrder) -> bool:
         """Whether to go on with the turn now, as far as can be told before the lease on its session is asked for."""
+        now = anyio.current_time()
         if now < self._not_before_s.get(order.turn_id, now) or self.reception.room(order.session_id) is not None:
             return False
-        return order.alone or now - self._seen_s[order.turn_id] > self.wait_s
+        return order.alone or now - self._seen_s.get(order.turn_id, now) > self.wait_s
+
+    async def _in_its_turn(self, order: TurnOrder) -> None:
+        """Take the turn up when fewer are being taken up, unless its client came meanwhile."""
+        try:
+            async with self._few:
+                if self._is_ours(order) and not self.reception.draining:
+                    await self._take_up(order)
+        except (PunieError, LeaseLostError) as error:  # the book failed, or a client closed the session meanwhile
+            self.log.info("turn %s: not taken up: %s", order.turn_id, error)
+        finally:
+            self._at_hand.discard(order.turn_id)
 
     async def _take_up(self, order: TurnOrder) -> None:
         reception, session_id = self.reception, order.session_id
@@ -102,8 +123,10 @@ class TurnRecovery:
             self.reception.agent.greet(order.session_id)
             self.reception.vacate(room)
             return
-        await self._end(order.turn_id, "over")  # the log has its end, or its client did not come back
-        await self.reception.close(order.session_id)
+        try:
+            await self._end(order.turn_id, "over")  # the log has its end, or its client did not come back
+        finally:
+            await self.reception.close(order.session_id)
 
     async def _end(self, turn_id: str, how: str) -> None:
         steps = await self.book.claim(turn_id)

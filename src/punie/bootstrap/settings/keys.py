@@ -291,7 +291,7 @@ SESSION_STORE = Key(
     "machines share, `postgresql://USER:PASSWORD@HOST/DATABASE` (needs `punie[postgres]`)",
     NEVER, by_default="`sqlite`", page="deployment.md", shown=without_password,
 )
-_AT_ONCE = "of the turns that survive their process, how many of one {} work at once in a server; others wait, in turn"
+_AT_ONCE = "of the turns that survive their process, how many of one {} work at once in each server; others wait"
 TURNS_OF_A_PERSON = Key("turns.per_person", WHOLE, None, _AT_ONCE.format("person"), NEVER, by_default="no limit")
 TURNS_OF_A_MODEL = Key("turns.per_model", WHOLE, None, _AT_ONCE.format("model"), NEVER, by_default="no limit")
 DURABLE = Key(

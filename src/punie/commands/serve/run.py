@@ -90,7 +90,7 @@ def run_serve(**flags: Any) -> int:
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
     """Serve until a signal comes; returns the exit code. Raises `ServeError` where it cannot start."""
     try:
-        from punie.adapters.websocket.server import Door, WebSocketServer, is_loopback, normal_origin
+        from punie.adapters.websocket.server import CONNECTIONS_LIMIT, Door, WebSocketServer, is_loopback, normal_origin
         from punie.adapters.websocket.wire import Limits
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "websockets":
@@ -119,7 +119,8 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 anyio.create_task_group() as watching,
             ):
                 limits = Limits(max_line_bytes(environ))
-                server = WebSocketServer(door, limits, log.getChild("serve"), probes=clients.probes)
+                most = max(CONNECTIONS_LIMIT, options.max_sessions)
+                server = WebSocketServer(door, limits, log.getChild("serve"), most, probes=clients.probes)
                 ending = Ending(server, clients, watching, settings[DRAIN_S], log)
                 await watching.start(watch_signals, ending.signalled)
                 sys.stdout.write(_ready(options, port, path))

@@ -1,0 +1,56 @@
+"""What a step costs a turn that survives its process: the same prompt with and without the book of turns, in turn."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+
+from tests.bench.client import RawClient
+from tests.bench.figures import Row, amount
+from tests.bench.world import World, expect
+from tests.postgres_server import is_installed, postgres_server, remove_server
+
+_CALLS = 20
+_STEPS = 2 * _CALLS
+"""A step for each answer of the model, and one for each call."""
+
+
+def durable_turns(world: World) -> list[Row]:
+    """On SQLite, and on PostgreSQL where that is installed; nothing where the library is not."""
+    if importlib.util.find_spec("dbos") is None:
+        return []
+    rows = [_cost_of_a_step(world, "SQLite", {})]
+    if is_installed():
+        try:
+            store = {"PUNIE_SESSIONS_STORE": postgres_server().new_database()}
+            rows.append(_cost_of_a_step(world, "PostgreSQL", store))
+        finally:
+            remove_server()
+    return rows
+
+
+def _cost_of_a_step(world: World, name: str, store: Mapping[str, str]) -> Row:
+    repeats = world.repeats(15, 3) + 1
+    calls = [
+        {"call": {"name": "run_command", "arguments": {"command": f"ls {world.read_path(n)}"}}} for n in range(_CALLS)
+    ]
+    script = world.script([[*calls, {"text": "done"}]] * repeats)
+    with _punie(world, script, {**store, "PUNIE_TURNS_DURABLE": "true"}) as kept, _punie(world, script, store) as bare:
+        times: list[list[float]] = [[], []]
+        sessions = [_begun(client) for client in (kept, bare)]
+        for number in range(repeats):
+            for place, client in enumerate((kept, bare)):
+                begin_ms = client.clock_ms()
+                expect(client.prompt(sessions[place], "go"), "done", "the prompt's answer")
+                if number:
+                    times[place].append((client.clock_ms() - begin_ms) / _STEPS)
+    return amount("durable turns", f"a step on {name}", times[0], floor=("in other turns", times[1]), over=True)
+
+
+def _punie(world: World, script: str, more: Mapping[str, str]) -> RawClient:
+    return world._client([*world.product, "acp", "--model", script], {**world.environment(), **more})
+
+
+def _begun(client: RawClient) -> str:
+    client.initialize()
+    return client.new_session()
