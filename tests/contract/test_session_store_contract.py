@@ -230,7 +230,7 @@ async def test_nothing_of_a_writer_whose_session_was_taken_over_is_written(bench
     with pytest.raises(LeaseLostError):
         await bench.here.renew(late)
     with pytest.raises(LeaseLostError):
-        await bench.here.keep_snapshot(late, EngineSnapshot("e", 1, b""))
+        await bench.here.append(late, (), snapshot=EngineSnapshot("e", 1, b""))
     with pytest.raises(LeaseLostError):
         await bench.here.fork("sess_a", late)
     await bench.here.release(late)
@@ -328,11 +328,11 @@ async def test_a_cursor_that_is_none_of_its_own_is_refused(bench: StoreBench, cu
 
 async def test_the_last_snapshot_stands_in_place_of_the_one_before(bench: StoreBench):
     lease = await begun(bench.here)
-    await bench.here.keep_snapshot(lease, EngineSnapshot("old", 3, b"1"))
+    await bench.here.append(lease, (), snapshot=EngineSnapshot("old", 3, b"1"))
     latest = EngineSnapshot("pydantic-ai", 10, bytes(range(256)) * 1000)
-    await bench.here.keep_snapshot(lease, latest)
+    await bench.here.append(lease, (), snapshot=latest)
     assert await bench.far.snapshot("sess_a") == latest
-    await bench.here.keep_snapshot(lease, EngineSnapshot("x", 10, b""))
+    await bench.here.append(lease, (), snapshot=EngineSnapshot("x", 10, b""))
     assert await bench.far.snapshot("sess_a") == EngineSnapshot("x", 10, b"")
 
 
@@ -341,7 +341,7 @@ async def test_the_last_snapshot_stands_in_place_of_the_one_before(bench: StoreB
 
 async def test_a_fork_begins_as_its_source_and_then_both_go_their_ways(bench: StoreBench):
     source = await begun(bench.here)
-    await bench.here.keep_snapshot(source, EngineSnapshot("e", 10, b"s"))
+    await bench.here.append(source, (), snapshot=EngineSnapshot("e", 10, b"s"))
     fork = await bench.beside.acquire("sess_f")
     await bench.beside.fork("sess_a", fork)
     before = await bench.here.summary("sess_a")
@@ -421,7 +421,7 @@ async def test_a_fork_of_nothing_is_empty(bench: StoreBench):
 async def test_of_a_deleted_session_nothing_stays(bench: StoreBench):
     lease = await begun(bench.here)
     await begun(bench.here, "sess_b")
-    await bench.here.keep_snapshot(lease, EngineSnapshot("e", 1, b"x"))
+    await bench.here.append(lease, (), snapshot=EngineSnapshot("e", 1, b"x"))
     await bench.here.release(lease)
     assert await bench.beside.delete("sess_a") is True
     assert await whole(bench.here, "sess_a") == []

@@ -98,8 +98,17 @@ class MemorySessionStore(SessionStore):
         if held is not None and held.token == lease.token:
             del self.kept.leases[lease.session_id]
 
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(
+        self,
+        lease: SessionLease,
+        entries: Sequence[LogEntry],
+        *,
+        lasting: bool = False,
+        snapshot: EngineSnapshot | None = None,
+    ) -> None:
         self._renew(lease)
+        if snapshot is not None:
+            self.kept.logs.setdefault(lease.session_id, _KeptLog()).snapshot = snapshot
         if not entries:
             return
         log = self.kept.logs.setdefault(lease.session_id, _KeptLog())
@@ -155,10 +164,6 @@ class MemorySessionStore(SessionStore):
         if len(placed) <= limit:
             return SessionPage(summaries)
         return SessionPage(summaries, Place(as_of, shown[-1][0], shown[-1][1].id).cursor())
-
-    async def keep_snapshot(self, lease: SessionLease, snapshot: EngineSnapshot) -> None:
-        self._renew(lease)
-        self.kept.logs.setdefault(lease.session_id, _KeptLog()).snapshot = snapshot
 
     async def snapshot(self, session_id: str) -> EngineSnapshot | None:
         return self.kept.logs.get(session_id, _KeptLog()).snapshot

@@ -352,7 +352,7 @@ async def test_a_full_disk_refuses_whole_batches_and_is_not_for_good(
     assert [entry.sequence for entry in await store.read("sess_a")] == list(range(1, 11))
     await store.append(lease, more, lasting=lasting)
     assert [entry.sequence for entry in await store.read("sess_a")] == list(range(1, 31))
-    await store.keep_snapshot(lease, EngineSnapshot("e", 30, b"x"))
+    await store.append(lease, (), snapshot=EngineSnapshot("e", 30, b"x"))
 
 
 async def test_a_database_that_is_full_is_said_in_words(file: Path, store: SqliteSessionStore):

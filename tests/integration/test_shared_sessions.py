@@ -498,7 +498,7 @@ async def test_what_no_text_of_the_server_can_hold_is_kept_as_it_is(server: Post
     finished = CallFinished("\x00", "%s", ToolOutcome.SUCCEEDED, text)
     events = [SessionBegun("/\x00\udcff%"), finished, TextDelta("\ud83d\x00")]
     await store.append(lease, entries(*events))
-    await store.keep_snapshot(lease, EngineSnapshot("\x00\ud83d", 3, bytes(range(256))))
+    await store.append(lease, (), snapshot=EngineSnapshot("\x00\ud83d", 3, bytes(range(256))))
     found: list[LogEntry] = []
     while page := await made(url).read("s\x00\ud83d%s?", len(found)):
         found += page

@@ -61,8 +61,17 @@ class SessionStore(Protocol):
         ...
 
     @abstractmethod
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(
+        self,
+        lease: SessionLease,
+        entries: Sequence[LogEntry],
+        *,
+        lasting: bool = False,
+        snapshot: EngineSnapshot | None = None,
+    ) -> None:
         """Add entries, all or none; an entry whose sequence is there already changes nothing.
+
+        With them an engine's memory is kept in place of an earlier one.
 
         The entries survive the end of the process, and with `lasting` a power cut as well. Raises `LeaseLostError`.
         """
@@ -110,11 +119,6 @@ class SessionStore(Protocol):
 
         Lost parts of the index are made again from the logs. Raises `ValueError` for a cursor that cannot be used.
         """
-        ...
-
-    @abstractmethod
-    async def keep_snapshot(self, lease: SessionLease, snapshot: EngineSnapshot) -> None:
-        """Keep an engine's memory in place of an earlier one. Raises `LeaseLostError`."""
         ...
 
     @abstractmethod

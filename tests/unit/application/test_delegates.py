@@ -495,11 +495,11 @@ class Broken(MemorySessionStore):
             raise SessionStoreError("the disk is full")
         return await super().begin(session_id, entries)
 
-    async def append(self, lease: SessionLease, entries: Any, *, lasting: bool = False) -> None:
+    async def append(self, lease: SessionLease, entries: Any, **how: Any) -> None:
         begun = any(isinstance(entry.event, SessionBegun) for entry in entries)
         if lease.session_id.startswith(DELEGATED) and self.later and not begun:
             raise SessionStoreError("the disk is full")
-        await super().append(lease, entries, lasting=lasting)
+        await super().append(lease, entries, **how)
 
 
 S = TypeVar("S", bound=MemorySessionStore)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -159,12 +160,12 @@ async def test_a_memory_of_an_engine_counts_only_where_it_ends_before_what_was_t
     bench = Bench()
     record = await bench.opened()
     for sequence in (4, 5, 6, 7, 12):  # within the first turn, its end, and in later ones
-        await bench.store.keep_snapshot(record.kept.lease, EngineSnapshot("e", sequence, b"memory"))
+        await bench.store.append(record.kept.lease, (), snapshot=EngineSnapshot("e", sequence, b"memory"))
         before = await StoredMemory(bench.store, "s", LOG).named("e")
         assert before.snapshot == b"memory"
     await back(record, 2)
     assert (await StoredMemory(bench.store, "s", LOG).named("e")).snapshot is None
-    await bench.store.keep_snapshot(record.kept.lease, EngineSnapshot("e", 5, b"memory"))
+    await bench.store.append(record.kept.lease, (), snapshot=EngineSnapshot("e", 5, b"memory"))
     kept = await StoredMemory(bench.store, "s", LOG).named("e")
     assert (kept.snapshot, kept.since) == (b"memory", ())
 
@@ -239,11 +240,11 @@ class Refusing(MemorySessionStore):
     before: Callable[[], None] = staticmethod(lambda: None)
     then: Callable[[], None] = staticmethod(lambda: None)
 
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], **how: Any) -> None:
         goes_back = any(isinstance(entry.event, Rewound) for entry in entries)
         if goes_back:
             self.before()
-        await super().append(lease, entries, lasting=lasting)
+        await super().append(lease, entries, **how)
         if goes_back:
             self.then()
 

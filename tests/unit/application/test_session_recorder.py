@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -80,14 +81,14 @@ class Disk(MemorySessionStore):
     tried: int = field(default=0, init=False)
     lasting: list[int] = field(factory=list, init=False)
 
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], **how: Any) -> None:
         self.tried += 1
         if self.gate is not None:
             await self.gate.pass_through()
         if self.fails is not None:
             raise self.fails
-        await MemorySessionStore.append(self, lease, entries, lasting=lasting)
-        if lasting:
+        await MemorySessionStore.append(self, lease, entries, **how)
+        if how.get("lasting") and entries:
             self.lasting.append(entries[-1].sequence)
 
 

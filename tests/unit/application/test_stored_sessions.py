@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -80,10 +81,10 @@ class Disk(MemorySessionStore):
             raise SessionStoreError("it is malformed")
         return await MemorySessionStore.snapshot(self, session_id)
 
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], **how: Any) -> None:
         if self.fails:
             raise SessionStoreError("the disk is full")
-        await MemorySessionStore.append(self, lease, entries, lasting=lasting)
+        await MemorySessionStore.append(self, lease, entries, **how)
 
     async def release(self, lease: SessionLease) -> None:
         await anyio.lowlevel.checkpoint()  # as one that goes to a disk
@@ -295,7 +296,7 @@ async def test_an_engine_goes_on_with_its_snapshot_and_what_came_after_it() -> N
         PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(None),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"so far"))
+    await sessions.store.append(taken.lease, (), snapshot=EngineSnapshot("mine", 4, b"so far"))
     since = (PersonSaid(GO), AgentSaid("two"), TurnStoppedShort("ended with an error"))
     assert await memory(sessions, "s", "mine") == EngineMemory(b"so far", since)
     assert await memory(sessions, "s", "another") == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
@@ -328,12 +329,12 @@ async def test_a_snapshot_that_nobody_can_read_is_none_and_the_log_says_so(
         PromptAccepted("t-2", GO), TextDelta("two"), TurnEnded(StopReason.END_TURN),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"mine"))
+    await sessions.store.append(taken.lease, (), snapshot=EngineSnapshot("mine", 4, b"mine"))
     since = (PersonSaid(GO), AgentSaid("two"))
     assert await sessions.memory("s", engine) == EngineMemory(b"mine", since)
     assert caplog.text == ""
     if broken == "its engine":
-        await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"garbled"))
+        await sessions.store.append(taken.lease, (), snapshot=EngineSnapshot("mine", 4, b"garbled"))
     else:
         assert isinstance(sessions.store, Disk)
         sessions.store.garbled = True
@@ -348,10 +349,10 @@ async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on
         PromptAccepted("t-2", GO), HistoryForgotten(), TextDelta("forgotten"), TurnEnded(StopReason.END_TURN),
     )  # fmt: skip
     taken = await sessions.take_up("s")
-    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 4, b"so far"))
+    await sessions.store.append(taken.lease, (), snapshot=EngineSnapshot("mine", 4, b"so far"))
     assert await memory(sessions, "s", "mine") == EngineMemory(None, (TurnsLeftOut(2),))
     assert await memory(sessions, "s", "another") == EngineMemory(None, (TurnsLeftOut(2),))
-    await sessions.store.keep_snapshot(taken.lease, EngineSnapshot("mine", 8, b"nothing"))
+    await sessions.store.append(taken.lease, (), snapshot=EngineSnapshot("mine", 8, b"nothing"))
     assert await memory(sessions, "s", "mine") == EngineMemory(b"nothing")
 
 
@@ -360,7 +361,7 @@ async def test_a_copy_has_log_and_snapshot_and_goes_its_own_way() -> None:
     first, second = machine.process(1), machine.process(2)
     await a_log(first, PromptAccepted("t-1", GO), WRITE, ToolCallUpdated("c-1", CallStatus.IN_PROGRESS))
     working = await first.store.acquire("s")
-    await first.store.keep_snapshot(working, EngineSnapshot("mine", 1, b"state"))
+    await first.store.append(working, (), snapshot=EngineSnapshot("mine", 1, b"state"))
     await second.fork("s", "copy")
     taken = await second.take_up("copy")
     assert (await memory(second, "copy", "mine")).since == (

@@ -104,7 +104,7 @@ class LogWriter:
     _writing: anyio.Lock = field(factory=anyio.Lock, init=False)
 
     async def write(self, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> None:
-        """Write all that waits, then the snapshot; with `lasting` it survives a power cut.
+        """Write all that waits, with the snapshot; with `lasting` it survives a power cut.
 
         Raises `SessionStoreError` or `LeaseLostError`.
         """
@@ -112,11 +112,9 @@ class LogWriter:
         with anyio.move_on_after(WRITE_LIMIT_S, shield=True) as bound:
             async with self._writing:
                 batch: Sequence[LogEntry] = tuple(self.waiting)
-                if batch:
-                    await kept.store.append(kept.lease, batch, lasting=lasting)
+                if batch or snapshot is not None:
+                    await kept.store.append(kept.lease, batch, lasting=lasting, snapshot=snapshot)
                     del self.waiting[: len(batch)]
-                if snapshot is not None:
-                    await kept.store.keep_snapshot(kept.lease, snapshot)
         if bound.cancelled_caught:
             raise SessionStoreError(f"the disk did not take it within {WRITE_LIMIT_S:g} s")
 

@@ -83,14 +83,14 @@ async def one(
         page = await store.sessions(words[1], cursors[-1], words[2])
         cursors.append(page.next_cursor)
         return page
-    method: Callable[..., Any] = getattr(store, name)
+    method: Callable[..., Any] = getattr(store, "append" if name == "keep_snapshot" else name)
     if name in {"delete", "read"}:
         return await method(*words[1:])
     if not leases:
         return None
     lease = leases[words[1] % len(leases)]
     if name == "keep_snapshot":
-        return await method(lease, EngineSnapshot("e", 1, words[2]))
+        return await method(lease, (), snapshot=EngineSnapshot("e", 1, words[2]))
     if name == "fork":
         return await method(words[2], lease)
     return await method(lease, *words[2:])

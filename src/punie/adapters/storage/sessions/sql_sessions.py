@@ -135,13 +135,23 @@ class SqlSessions(ABC):
 
     # ------------------------------------------------------------ the log
 
-    async def append(self, lease: SessionLease, entries: Sequence[LogEntry], *, lasting: bool = False) -> None:
+    async def append(
+        self,
+        lease: SessionLease,
+        entries: Sequence[LogEntry],
+        *,
+        lasting: bool = False,
+        snapshot: EngineSnapshot | None = None,
+    ) -> None:
         def work(database: Sql) -> None:
             key = escaped(lease.session_id)
             rows = _rows(key, entries)
             with database.transaction(of=key, lasting=lasting):
                 self._renewed(database, lease)
                 _add(database, lease.session_id, rows)
+                if snapshot is not None:
+                    row = (key, escaped(snapshot.engine), snapshot.sequence, snapshot.state)
+                    database.run(KEEP_SNAPSHOT, row)
 
         await self._lane.run(work)
 
@@ -211,16 +221,6 @@ class SqlSessions(ABC):
         return await self._lane.read(work, SessionPage(()))
 
     # ------------------------------------------------------------ snapshots, forks, the end
-
-    async def keep_snapshot(self, lease: SessionLease, snapshot: EngineSnapshot) -> None:
-        def work(database: Sql) -> None:
-            key = escaped(lease.session_id)
-            with database.transaction(of=key):
-                self._renewed(database, lease)
-                row = (key, escaped(snapshot.engine), snapshot.sequence, snapshot.state)
-                database.run(KEEP_SNAPSHOT, row)
-
-        await self._lane.run(work)
 
     async def snapshot(self, session_id: str) -> EngineSnapshot | None:
         def work(database: Sql) -> EngineSnapshot | None:
