@@ -116,8 +116,8 @@ machines: $(READY) ## Punie on odd machines: no home, full disks, code pages, ot
 .PHONY: long
 long: $(READY) ## the tests that have a long form, in their long form; for a nightly job
 	@PUNIE_TEST_PROFILE=nightly $(PY) -m pytest -n $(JOBS) --dist worksteal tests/unit tests/contract tests/shellsight \
-	  tests/integration/test_lifetimes.py tests/e2e/test_prompt_prefix.py tests/e2e/test_older_version.py \
-	  tests/architecture/test_wire_alone.py $(ARGS)
+	  tests/integration/test_lifetimes.py tests/e2e/test_corpus.py tests/e2e/test_prompt_prefix.py \
+	  tests/e2e/test_older_version.py tests/architecture/test_wire_alone.py $(ARGS)
 
 # The unit tests and the odd machines on each of these interpreters that is here, with the locked dependencies.
 PYTHONS ?= python3.12 python3.13 python3.14

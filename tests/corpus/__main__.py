@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.corpus.dump import write
 from tests.corpus.judge import Answer, BrokenError, Score, judge
-from tests.shellsight.corpus.lines import MODES, dangerous, everyday
+from tests.shellsight.corpus.lines import MODES, Line, dangerous, everyday
 
 #: No dangerous line runs without a question; at least this share of the everyday ones does.
 EVERYDAY_TARGET = 0.85
@@ -28,11 +28,17 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--mode", action="append", choices=MODES, help="judge the dangerous lines in this mode only (repeatable)"
     )
+    parser.add_argument("--once", action="store_true", help="judge a dangerous line in the loosest of its modes only")
     parser.add_argument(
         "--dump", type=Path, metavar="FILE", help="write what is known of every line, and judge nothing"
     )
     parser.add_argument("--lines", type=Path, metavar="FILE", help="with --dump: more lines, a JSON array of strings")
     return parser.parse_args(argv)
+
+
+def _held(mode: str, *, once: bool) -> list[Line]:
+    """The dangerous lines to judge in that mode."""
+    return [line for line in dangerous() if mode in (line.modes[-1:] if once else line.modes)]
 
 
 def _print_wrong(answers: Sequence[Answer], mode: str) -> None:
@@ -62,7 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dumped: {write(options.dump, more)} lines")
         return 0
     try:
-        threats = [judge(dangerous(), mode) for mode in options.mode or MODES]
+        held = {mode: _held(mode, once=options.once) for mode in options.mode or MODES}
+        threats = [judge(lines, mode) for mode, lines in held.items() if lines]
         daily = judge(everyday(), "ask")
     except BrokenError as error:
         print(f"corpus: {error}", file=sys.stderr)

@@ -5,9 +5,9 @@ process that asked. The modules that it does not have to load are the difference
 
     python fork_server.py DESCRIPTOR
 
-The descriptor is one end of a Unix socket pair. A request is a JSON object (`args`, `env`, `cwd`, `session`: whether it
-leads a session of its own, `terminal`: whether its input controls that session) with three descriptors, which become
-its standard streams; the answer is its process id.
+The descriptor is one end of a Unix socket pair. A request is a JSON object (`args`: `-m punie ...`, or the path of a
+script and its words, `env`, `cwd`, `session`: whether it leads a session of its own, `terminal`: whether its input
+controls that session) with three descriptors, which become its standard streams; the answer is its process id.
 The program ends when the other end is closed.
 """
 
@@ -33,6 +33,7 @@ import sys
 import tempfile
 import termios
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,29 @@ def serve(wire: socket.socket) -> dict[str, Any] | None:
         wire.send(str(child).encode())
 
 
+def starts_others(words: list[str]) -> bool:
+    """Whether the process starts `punie acp` itself: a demo, or a script."""
+    return words[0] != "-m" or words[2:3] == ["demo"]
+
+
+def serve_own(request: dict[str, Any]) -> dict[str, Any] | None:
+    """Beside this process one that forks for it: returns the request of the process that runs on."""
+    from tests.e2e.forking import ForkServer
+
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        ours.close()
+        with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a descriptor is wanted
+            for standard in range(3):
+                os.dup2(nothing.fileno(), standard)
+        return serve(theirs)
+    theirs.close()
+    forking = ForkServer(ours).patched()
+    forking.__enter__()
+    atexit.register(forking.__exit__, None, None, None)
+    return request
+
+
 def become(request: dict[str, Any], streams: list[int]) -> None:
     """Take on what an executed process would have got."""
     if request["session"]:
@@ -140,16 +164,23 @@ def become(request: dict[str, Any], streams: list[int]) -> None:
     if request["terminal"]:
         take_the_terminal()
     os.chdir(request["cwd"])
+    words = request["args"]
+    first = request["cwd"] if words[0] == "-m" else str(Path(words[0]).parent)
+    sys.path[:] = [first, *added_folders(request["env"]), *sys.path[1 + len(added_folders(os.environ)) :]]
     os.environ.clear()
     os.environ.update(request["env"])
     tempfile.tempdir = None
-    sys.path[0] = request["cwd"]
-    sys.argv = ["-m", *request["args"]]
+    sys.argv = ["-m", *words[2:]] if words[0] == "-m" else words
     encoding, _, errors = request["env"].get("PYTHONIOENCODING", "").partition(":")
     encoding, errors = encoding or "utf-8", errors or "strict"
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), encoding, errors)
     sys.stdout = sys.__stdout__ = _writer(1, encoding, errors, by_line=os.isatty(1))
     sys.stderr = sys.__stderr__ = _writer(2, encoding, "backslashreplace", by_line=True)
+
+
+def added_folders(env: Mapping[str, str]) -> list[str]:
+    """The folders of PYTHONPATH, which an interpreter has in front of its own."""
+    return env["PYTHONPATH"].split(os.pathsep) if env.get("PYTHONPATH") else []
 
 
 def take_the_terminal() -> None:
@@ -168,16 +199,25 @@ def main() -> None:
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     load()
     warm_up()
+    importlib.import_module("tests.e2e.forking")
     gc.collect()
     gc.freeze()
     wire.send(b"ready")
-    if serve(wire) is not None:
-        try:
+    request = serve(wire)
+    if request is not None and starts_others(request["args"]):
+        request = serve_own(request)
+    if request is None:
+        os._exit(0)
+    try:
+        if request["args"][0] == "-m":
             runpy.run_module("punie", run_name="__main__", alter_sys=True)
-        except SystemExit as end:
-            if isinstance(end.code, int):
-                leave(end.code)
-            raise
+        else:
+            runpy.run_path(request["args"][0], run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, int):
+            leave(end.code)
+        raise
+    leave(0)
 
 
 def leave(code: int) -> None:

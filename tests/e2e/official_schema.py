@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -164,9 +165,7 @@ class OfficialSchema:
         path = schema_path()
         if not path.is_file():
             return None
-        path = path.parent.with_name(f"v{version}") / path.name
-        unstable = cls(json.loads(path.with_name("schema.unstable.json").read_text("utf-8")))
-        return cls(json.loads(path.read_text("utf-8")), unstable)
+        return _read(path.parent.with_name(f"v{version}") / path.name)
 
     def _of(self, method: str) -> OfficialSchema:
         return self.unstable if self.unstable is not None and method in UNSTABLE else self
@@ -226,3 +225,10 @@ class OfficialSchema:
     def error_from_agent(self, error: Any) -> str | None:
         """The `error` member of an answer."""
         return self._judge("Error", error)
+
+
+@cache
+def _read(path: Path) -> OfficialSchema:
+    """The schema of that file, whose validators are made once a process."""
+    unstable = OfficialSchema(json.loads(path.with_name("schema.unstable.json").read_text("utf-8")))
+    return OfficialSchema(json.loads(path.read_text("utf-8")), unstable)

@@ -21,15 +21,13 @@ import anyio
 import anyio.abc
 from attrs import define, field
 
+from tests.e2e.forking import KEPT_VARIABLES
 from tests.e2e.ide_parts import Catalogue, Editor, Handler, Json, Person, RefusalError, Terminals
 from tests.e2e.official_schema import OfficialSchema
 from tests.e2e.promptness import BOUND_S, Stopwatch
 from tests.e2e.turns import Turn
 from tests.e2e.wire_log import NOT_JSON, Frame, WireLog
 from tests.e2e.wire_rules import Conversation, key_of, violations
-
-#: Variables of the parent that a child may see: enough to find programs and (in a source checkout) the package.
-KEPT_VARIABLES = ("PATH", "PYTHONPATH", "LANG", "TMPDIR", "SYSTEMROOT", "PYTHON_KEYRING_BACKEND")
 
 
 def clean_environment(home: Path, **extra: str) -> dict[str, str]:

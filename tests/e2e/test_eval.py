@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import scripts
-from tests.e2e.raw_client import KEPT_VARIABLES
+from tests.e2e.forking import KEPT_VARIABLES
 from tests.e2e.scripts import call, sleep, text, usage
 from tests.eval import playing
 from tests.eval.__main__ import main

@@ -26,31 +26,40 @@ from tests.servers import installed
 
 pytestmark = pytest.mark.anyio
 
+Servers = Mapping[str, McpServer]
+
 LONG = "trigger-long-running-operation"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def anyio_backend() -> str:
     """Programs of others start slowly; that the adapter runs on trio too is shown with our own."""
     return "asyncio"
 
 
-@pytest.fixture
-async def servers(anyio_backend: str) -> AsyncIterator[McpServers]:
-    with anyio.fail_after(50):
-        async with McpServers(LocalClock(), JsonSchemaRsValidator()) as made:
-            yield made
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A git repository with one commit and one change."""
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
+    top = tmp_path_factory.mktemp("repository")
+    git = ["git", "-C", str(top), "-c", "user.name=Ann", "-c", "user.email=ann@example.org"]
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "the first"]):
-        (tmp_path / "note.txt").write_text("of the test", encoding="utf-8")
+        (top / "note.txt").write_text("of the test", encoding="utf-8")
         subprocess.run([*git, *command], check=True, timeout=20)
-    (tmp_path / "note.txt").write_text("of the test, changed", encoding="utf-8")
-    return tmp_path
+    (top / "note.txt").write_text("of the test, changed", encoding="utf-8")
+    return top
+
+
+@pytest.fixture(scope="module")
+async def servers(anyio_backend: str, folder: Path) -> AsyncIterator[Servers]:
+    """All six, each started by the first test that calls it: their libraries take seconds to load."""
+    async with McpServers(LocalClock(), JsonSchemaRsValidator()) as made:
+        yield {name: made.open(config) for name, config in installed.all_six(folder).items()}
+
+
+@pytest.fixture(autouse=True)
+async def bounded(servers: Servers) -> AsyncIterator[None]:
+    with anyio.fail_after(50):
+        yield
 
 
 async def call(server: McpServer, tool: str, **arguments: object) -> ToolResult:
@@ -81,9 +90,9 @@ def address_of(listener: MultiListener[SocketStream]) -> str:
     ],
 )
 async def test_every_tool_is_listed_in_the_servers_era_and_one_that_is_not_there_fails(
-    servers: McpServers, tmp_path: Path, name: str, count: int, tool: str, structured: int, *, legacy: bool
+    servers: Servers, name: str, count: int, tool: str, structured: int, *, legacy: bool
 ) -> None:
-    server = servers.open(installed.all_six(tmp_path)[name])
+    server = servers[name]
     listing = await server.list_tools()
     assert listing.dropped == ()
     assert tool in {each.name for each in listing.tools}
@@ -96,8 +105,8 @@ async def test_every_tool_is_listed_in_the_servers_era_and_one_that_is_not_there
     assert not (await call(server, "no-such-tool")).succeeded
 
 
-async def test_files_are_read_and_written_with_their_structure(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["filesystem"])
+async def test_files_are_read_and_written_with_their_structure(servers: Servers, folder: Path) -> None:
+    server = servers["filesystem"]
     assert (await server.list_tools()).tools
     read = await call(server, "read_text_file", path=str(folder / "note.txt"))
     assert (read.text, read.structured) == ("of the test, changed", {"content": "of the test, changed"})
@@ -106,8 +115,8 @@ async def test_files_are_read_and_written_with_their_structure(servers: McpServe
     assert not (await call(server, "read_text_file", path="/etc/hostname")).succeeded
 
 
-async def test_what_the_memory_is_told_is_found_there(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["memory"])
+async def test_what_the_memory_is_told_is_found_there(servers: Servers) -> None:
+    server = servers["memory"]
     await server.list_tools()
     ann = {"name": "Ann", "entityType": "person", "observations": ["keeps bees"]}
     assert (await call(server, "create_entities", entities=[ann])).succeeded
@@ -115,16 +124,16 @@ async def test_what_the_memory_is_told_is_found_there(servers: McpServers, folde
     assert found.structured == freeze_object({"entities": [ann], "relations": []})
 
 
-async def test_a_repository_is_read(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["git"])
+async def test_a_repository_is_read(servers: Servers, folder: Path) -> None:
+    server = servers["git"]
     assert "note.txt" in (await call(server, "git_status", repo_path=str(folder))).text
     assert "the first" in (await call(server, "git_log", repo_path=str(folder))).text
     assert "+of the test, changed" in (await call(server, "git_diff_unstaged", repo_path=str(folder))).text
     assert not (await call(server, "git_status", repo_path=str(folder / "nowhere"))).succeeded
 
 
-async def test_the_time_is_told_with_its_structure(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["time"])
+async def test_the_time_is_told_with_its_structure(servers: Servers) -> None:
+    server = servers["time"]
     await server.list_tools()
     now = await call(server, "get_current_time", timezone="UTC")
     assert isinstance(now.structured, Mapping)
@@ -134,15 +143,15 @@ async def test_the_time_is_told_with_its_structure(servers: McpServers, folder: 
     assert not (await call(server, "get_current_time", timezone="Nowhere/At_All")).succeeded
 
 
-async def test_a_long_operation_shows_its_steps(servers: McpServers, folder: Path) -> None:
+async def test_a_long_operation_shows_its_steps(servers: Servers) -> None:
     progress = FakeProgress()
-    server = servers.open(installed.all_six(folder)["everything"])
+    server = servers["everything"]
     assert (await server.call(LONG, freeze_object({"duration": 0.4, "steps": 4}), progress)).succeeded
     assert [fraction for _, fraction in progress.reported] == [0.25, 0.5, 0.75, 1.0]
 
 
-async def test_pictures_links_structures_and_resources_arrive(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["everything"])
+async def test_pictures_links_structures_and_resources_arrive(servers: Servers) -> None:
+    server = servers["everything"]
     await server.list_tools()
     picture = await call(server, "get-tiny-image")
     assert any(isinstance(each, Image) for each in picture.content)
@@ -155,9 +164,9 @@ async def test_pictures_links_structures_and_resources_arrive(servers: McpServer
     assert set(weather.structured) == {"temperature", "conditions", "humidity"}
 
 
-async def test_a_call_that_is_cancelled_ends_at_once_and_the_server_goes_on(servers: McpServers, folder: Path) -> None:
+async def test_a_call_that_is_cancelled_ends_at_once_and_the_server_goes_on(servers: Servers) -> None:
     """The handshake's era: it is told with notifications/cancelled."""
-    server = servers.open(installed.all_six(folder)["everything"])
+    server = servers["everything"]
     begun = anyio.Event()
 
     class Progress(FakeProgress):
@@ -179,9 +188,9 @@ async def test_a_call_that_is_cancelled_ends_at_once_and_the_server_goes_on(serv
     assert len(progress.reported) == told
 
 
-async def test_cancelling_a_call_ends_what_the_server_does_for_it(servers: McpServers, folder: Path) -> None:
+async def test_cancelling_a_call_ends_what_the_server_does_for_it(servers: Servers) -> None:
     """The era without a handshake: the server lets go of the page that it waits for."""
-    server = servers.open(installed.all_six(folder)["fetch"])
+    server = servers["fetch"]
     asked, left = anyio.Event(), anyio.Event()
     await server.list_tools()
     before, address = process_of(server), ""
@@ -208,8 +217,8 @@ async def test_cancelling_a_call_ends_what_the_server_does_for_it(servers: McpSe
     assert process_of(server) == before
 
 
-async def test_a_page_is_fetched_in_parts(servers: McpServers, folder: Path) -> None:
-    server = servers.open(installed.all_six(folder)["fetch"])
+async def test_a_page_is_fetched_in_parts(servers: Servers) -> None:
+    server = servers["fetch"]
     body = b"<html><body><main><h1>Bees</h1><p>" + b"They hum. " * 50 + b"</p></main></body></html>"
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
 
