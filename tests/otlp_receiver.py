@@ -1,4 +1,4 @@
-"""A collector on loopback: takes spans and logs over OTLP/HTTP and keeps them, or does to them what a test wants."""
+"""A collector on loopback: takes spans, logs and metrics over OTLP/HTTP and keeps them, or does what a test wants."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Self
 
 from attrs import define, field
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
@@ -23,6 +25,7 @@ class Receiver:
     hold: threading.Event | None = None
     spans: list[Span] = field(factory=list[Span], init=False)
     logs: list[LogRecord] = field(factory=list[LogRecord], init=False)
+    metrics: list[Metric] = field(factory=list[Metric], init=False)
     resource: dict[str, Any] = field(factory=dict[str, Any], init=False)
     paths: list[str] = field(factory=list[str], init=False)
     _server: ThreadingHTTPServer = field(init=False)
@@ -70,6 +73,12 @@ class Receiver:
             scopes = [scope for resource_logs in logs.resource_logs for scope in resource_logs.scope_logs]
             self.logs.extend(record for scope in scopes for record in scope.log_records)
             return
+        if path == "/v1/metrics":
+            measured = ExportMetricsServiceRequest()
+            measured.ParseFromString(body)
+            scopes = [scope for resource in measured.resource_metrics for scope in resource.scope_metrics]
+            self.metrics.extend(metric for scope in scopes for metric in scope.metrics)
+            return
         request = ExportTraceServiceRequest()
         request.ParseFromString(body)
         for resource_spans in request.resource_spans:
@@ -80,6 +89,18 @@ class Receiver:
     def named(self, name: str) -> list[Span]:
         """The spans of that name, as they began."""
         return sorted((span for span in self.spans if span.name == name), key=lambda span: span.start_time_unix_nano)
+
+
+def points_of(receiver: Receiver, name: str) -> list[tuple[dict[str, Any], float]]:
+    """The series of a metric that were sent last, with their attributes: a count of a histogram, else the value."""
+    last = [metric for metric in receiver.metrics if metric.name == name][-1]
+    kind = last.WhichOneof("data")
+    found: list[tuple[dict[str, Any], float]] = []
+    for point in getattr(last, str(kind)).data_points:
+        about = {pair.key: value_of(pair.value) for pair in point.attributes}
+        value = point.count if kind == "histogram" else getattr(point, point.WhichOneof("value"))
+        found.append((about, float(value)))
+    return found
 
 
 def value_of(value: AnyValue) -> Any:

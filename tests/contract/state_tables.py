@@ -22,7 +22,7 @@ from punie.adapters.storage.decisions import (
 )
 from punie.adapters.storage.postgres import PostgresLane, PostgresState
 from punie.adapters.storage.state_file import StateFile
-from punie.adapters.telemetry.decisions import SentAuditTrail
+from punie.adapters.telemetry.decisions import DecisionLog, SentAuditTrail
 from punie.ports.permission import AuditTrail, GrantStore, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 from tests.contract.tables import Maker
@@ -113,7 +113,7 @@ async def sent_audit(_folder: Path) -> AsyncIterator[AuditTrail]:
     """Each decision is sent once, without what it quotes."""
     sent, provider = InMemoryLogRecordExporter(), LoggerProvider(shutdown_on_exit=False)
     provider.add_log_record_processor(SimpleLogRecordProcessor(sent))
-    trail = SentAuditTrail(MemoryAuditTrail(), provider.get_logger("test"))
+    trail = SentAuditTrail(MemoryAuditTrail(), DecisionLog(provider.get_logger("test")).decided)
     yield trail
     kept = [json.loads(row.text) for row in await trail.latest(10_000)]
     told = [dict(record.log_record.attributes or {}) for record in sent.get_finished_logs()]

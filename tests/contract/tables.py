@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from attrs import define, evolve, field
+from opentelemetry.sdk.metrics import MeterProvider
 
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory
@@ -32,6 +33,7 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.postgres import PostgresLane, PostgresState
 from punie.adapters.storage.usage import PostgresUsageLedger, SqliteUsageLedger
+from punie.adapters.telemetry.metrics import MeasuredLedger, Metrics
 from punie.application.tools.files.shared_files import SharedFiles
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.repository import Repository
@@ -295,6 +297,13 @@ async def postgres_ledger(_folder: Path) -> AsyncIterator[UsageLedger]:
     assert not state.hindered
 
 
+@asynccontextmanager
+async def measured_ledger(_folder: Path) -> AsyncIterator[UsageLedger]:
+    yield MeasuredLedger(
+        MemoryUsageLedger(), Metrics(MeterProvider(shutdown_on_exit=False).get_meter("test"), lambda: (0, 0, 0))
+    )
+
+
 DISKS: dict[type, Maker] = {LocalWorkspace: local_workspace, FakeDisk: fake_disk}
 WORKSPACES: dict[type, Maker] = {FakeClient: fake_workspace, SharedFiles: shared_files, **DISKS}
 TERMINALS: dict[type, Maker] = {
@@ -309,6 +318,7 @@ LEDGERS: dict[type, Maker] = {
     MemoryUsageLedger: memory_ledger,
     SqliteUsageLedger: sqlite_ledger,
     PostgresUsageLedger: postgres_ledger,
+    MeasuredLedger: measured_ledger,
 }
 VALIDATORS: dict[type, Callable[[], Any]] = {JsonSchemaRsValidator: JsonSchemaRsValidator}
 FILE_HISTORIES: dict[type, Callable[[str | None], Any]] = {LocalFileHistory: LocalFileHistory}

@@ -15,7 +15,7 @@ pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="SKIPPED LO
 from tests.architecture.source_tree import ROOT
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import RESULT, call, text, thought, usage, write
-from tests.otlp_receiver import Receiver, attributes_of
+from tests.otlp_receiver import Receiver, attributes_of, points_of
 
 SERVER = ROOT / "tests" / "fakes" / "mcp_servers" / "stdlib_server.py"
 SECRET = "the-secret-of-the-house"
@@ -42,7 +42,20 @@ def test_a_turn_with_its_requests_calls_and_questions_is_seen_by_a_collector(tmp
         )
     assert done.returncode == 3, done.stderr
     session_id = json.loads(done.stdout.splitlines()[0])["sessionId"]
-    assert set(receiver.paths) == {"/v1/traces", "/v1/logs"}
+    assert set(receiver.paths) == {"/v1/traces", "/v1/logs", "/v1/metrics"}
+    assert SECRET not in str(receiver.metrics)
+    assert session_id not in str(receiver.metrics)
+    assert sum(count for _, count in points_of(receiver, "gen_ai.client.operation.duration")) == 2
+    assert sorted(
+        (about["gen_ai.tool.name"], about.get("error.type"))
+        for about, _ in points_of(receiver, "gen_ai.execute_tool.duration")
+    ) == [("read_file", None), ("run_command", "denied")]
+    verdicts = [
+        (about["punie.permission.verdict"], n) for about, n in points_of(receiver, "punie.permission.decisions")
+    ]
+    assert sorted(verdicts) == [("allow", 1), ("deny", 1)]
+    ((ended, turns),) = points_of(receiver, "gen_ai.invoke_agent.duration")
+    assert (ended["punie.turn.stop_reason"], turns) == ("end_turn", 1)
     assert len(receiver.logs) == 2, "a record for each decision"
     assert SECRET not in str(receiver.logs)
     assert (receiver.resource["service.name"], receiver.resource["team"]) == ("my-agents", "blue")
@@ -102,6 +115,21 @@ def test_a_server_is_told_which_span_its_call_belongs_to_and_nothing_where_there
         done = run_cli(*words, env={**env, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.endpoint}, cwd=tmp_path)
     (span,) = receiver.named("execute_tool helper__echo")
     assert done.stdout.startswith(f"00-{span.trace_id.hex()}-{span.span_id.hex()}-")
+
+
+@pytest.mark.parametrize("status", [404, 500, None], ids=["404", "500", "dead"])
+def test_a_collector_that_refuses_or_is_dead_harms_no_turn(status: int | None, tmp_path: Path):
+    with Receiver(status=status or 200) as receiver:
+        endpoint = receiver.endpoint
+        if status is not None:
+            done = turn(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+            assert set(receiver.paths) == {"/v1/traces", "/v1/logs", "/v1/metrics"}
+    if status is None:
+        done = turn(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+    assert done.returncode == 3
+    assert json.loads(done.stdout.splitlines()[-1])["stopReason"] == "end_turn"
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("WARNING punie: telemetry") <= 1
 
 
 def test_a_collector_that_never_answers_harms_no_turn_and_holds_up_no_end(tmp_path: Path):

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from punie.adapters.telemetry.exporting import Telemetry
     from punie.application.sessions.kept_record import KeptSession
     from punie.application.sessions.stored import StoredSessions
+    from punie.application.sessions.turn_places import TurnPlaces
     from punie.application.tools.terminals.get_shell_info import ShellInfo
     from punie.bootstrap.container import ProcessContainer
     from punie.bootstrap.optional_parts import KeptStore
@@ -81,6 +82,8 @@ class Process:
     _store: KeptStore | None = field(default=None, init=False)
     _book: TurnBook | None = field(default=None, init=False)
     _telemetry: Telemetry | None = field(default=None, init=False)
+    _live: dict[str, LiveSession] = field(factory=dict[str, LiveSession], init=False)
+    _places: TurnPlaces | None = field(default=None, init=False)
     _keys: StoredKeys | None = field(default=None, init=False)
     _just_read: tuple[SessionSpec, Settings, FilesFound] | None = field(default=None, init=False)
 
@@ -158,11 +161,13 @@ class Process:
         setup = SessionSetup(session_id, spec, settings, conversation, found, plug_ins, self.log)
         built = container.session(setup=setup, peer=peer)
         if self._telemetry is not None:
-            built.recorder.watch = self._telemetry.watch(session_id).take
+            built.recorder.watch = self._telemetry.watch(session_id)
         live = built.session
         async with AsyncExitStack() as stack:
             for resource in filter(None, built.resources):
                 await stack.enter_async_context(resource)
+            self._live[session_id] = live
+            stack.callback(self._live.pop, session_id)
             if taken is not None and not is_new and live.desk.permission.changes is not None:
                 await live.desk.permission.changes.recover(committed_in(taken.store, session_id))
             yield live
@@ -185,6 +190,13 @@ class Process:
         if self._store is not None:
             with anyio.move_on_after(CLOSE_LIMIT_S, shield=True):
                 await anyio.to_thread.run_sync(self._store.close, abandon_on_cancel=True)
+
+    def _load(self) -> tuple[int, int, int]:
+        """The open sessions, the turns that run, and the prompts and turns that wait; from any thread."""
+        live = tuple(self._live.values())
+        queued = 0 if self._places is None else self._places.waiting
+        running = sum(session.recorder.turn.running for session in live)
+        return len(live), max(0, running - queued), queued + sum(len(session.waiting) for session in live)
 
     async def _container(self) -> ProcessContainer:
         return cast("ProcessContainer", await self.warm_up.result("container"))
@@ -209,13 +221,13 @@ class Process:
         except SettingsError:  # raised again to every caller that asks for sessions: none starts
             books = self._books = books_of(self.environ, Settings(), self.log)
         state = books.local
-        self._telemetry = telemetry_of(self.environ, self.log)
-        audit = books.audit if self._telemetry is None else self._telemetry.beside(books.audit)
+        telemetry = self._telemetry = telemetry_of(self.environ, self.log, self._load)
+        audit = books.audit if telemetry is None else telemetry.beside(books.audit)
         container = ProcessContainer(
             shared=Shared(
                 shell=_shell_info(self.environ),
                 parser=TreeSitterBashParser(),
-                usage_ledger=books.usage,
+                usage_ledger=books.usage if telemetry is None else telemetry.measured(books.usage),
                 approvals=Approvals(books.grants, SqliteToolPins(state), audit),
                 listings=SqliteServerListings(state),
                 server_approvals=SqliteServerApprovals(state),
@@ -237,7 +249,7 @@ class Process:
         self._store = session_store(self.environ, settings, self.log)
         self._book = turn_book(self.environ, settings, self.log)
         clock, wait_s = LocalClock(), settings[TURN_WAIT_S]
-        places = TurnPlaces(settings[TURNS_OF_A_PERSON], settings[TURNS_OF_A_MODEL])
+        places = self._places = TurnPlaces(settings[TURNS_OF_A_PERSON], settings[TURNS_OF_A_MODEL])
         return StoredSessions(self._store, clock, self.log, self._keeps, self._book, self.goes_on, wait_s, places)
 
     async def _keeps(self, spec: SessionSpec) -> bool:

@@ -12,24 +12,24 @@ from punie.domain.values.display import one_line
 
 if TYPE_CHECKING:
     from punie.adapters.telemetry.exporting import Telemetry
+    from punie.adapters.telemetry.metrics import Load
 
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-TIMEOUTS = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT")
+SIGNALS = ("traces", "logs", "metrics")
 WITH_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-LOGS = ("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 SPOKEN = "http/protobuf"
 NEEDED = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
-def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry | None:
-    """The sender of the sessions' spans; None where the environment asks for none, or where the log says why not."""
-    off = _is_true(environ.get("OTEL_SDK_DISABLED")) or environ.get("OTEL_TRACES_EXPORTER", "otlp") == "none"
-    if off or not any(environ.get(name, "").strip() for name in ENDPOINTS):
-        return None
-    protocol = next((environ[name] for name in PROTOCOLS if environ.get(name)), SPOKEN)
-    if protocol != SPOKEN:
-        log.warning("telemetry: spans are sent as %s alone, and %s is asked for: none are sent", SPOKEN, protocol)
+def telemetry_of(environ: Mapping[str, str], log: logging.Logger, load: Load) -> Telemetry | None:
+    """The sender of spans, logs and metrics; None where the environment asks for none, or where the log says why not.
+
+    `load` gives the sessions that are open, the turns that run, and those that wait.
+    """
+    asked = [signal for signal in SIGNALS if _asked_for(environ, signal)]
+    signals = [signal for signal in asked if _option(environ, signal, "PROTOCOL") in {"", SPOKEN}]
+    if len(signals) < len(asked):
+        log.warning("telemetry: only %s is spoken, and another protocol is asked for: sent are %s", SPOKEN, signals)
+    if not signals:
         return None
     if not all(_installed(name) for name in NEEDED):
         from punie.mechanics.installation import install_line
@@ -39,14 +39,24 @@ def telemetry_of(environ: Mapping[str, str], log: logging.Logger) -> Telemetry |
     try:
         from punie.adapters.telemetry.exporting import TIMEOUT_S, Telemetry
 
-        timeout_s = None if any(environ.get(name) for name in TIMEOUTS) else TIMEOUT_S
-        logs = environ.get("OTEL_LOGS_EXPORTER", "otlp") != "none" and any(environ.get(name) for name in LOGS)
-        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), timeout_s, logs)
+        sent = {signal: None if _option(environ, signal, "TIMEOUT") else TIMEOUT_S for signal in signals}
+        telemetry = Telemetry(__version__, log, _is_true(environ.get(WITH_CONTENT)), sent, load)
     except Exception as error:  # noqa: BLE001 - another library may raise anything here
-        log.warning("telemetry: its variables cannot be used, and no spans are sent: %s", one_line(str(error), 300))
+        log.warning("telemetry: its variables cannot be used, and nothing is sent: %s", one_line(str(error), 300))
         return None
-    log.info("telemetry: spans are sent to the endpoint that the environment names")
+    log.info("telemetry: %s are sent to the endpoint that the environment names", ", ".join(signals))
     return telemetry
+
+
+def _asked_for(environ: Mapping[str, str], signal: str) -> bool:
+    off = _is_true(environ.get("OTEL_SDK_DISABLED")) or environ.get(f"OTEL_{signal.upper()}_EXPORTER") == "none"
+    return not off and _option(environ, signal, "ENDPOINT") != ""
+
+
+def _option(environ: Mapping[str, str], signal: str, name: str) -> str:
+    """The option of the export of that signal, or of all; empty where it is not set."""
+    own, shared = f"OTEL_EXPORTER_OTLP_{signal.upper()}_{name}", f"OTEL_EXPORTER_OTLP_{name}"
+    return environ.get(own, "").strip() or environ.get(shared, "").strip()
 
 
 def _is_true(value: str | None) -> bool:

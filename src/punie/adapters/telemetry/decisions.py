@@ -1,8 +1,8 @@
-"""Decisions as log records of OpenTelemetry, beside the audit trail that keeps them."""
+"""Decisions, sent beside the audit trail that keeps them: as log records of OpenTelemetry, and to be counted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import asdict, frozen
 from opentelemetry._logs import Logger, SeverityNumber
@@ -17,15 +17,14 @@ CONTENT = frozenset({"title", "reason", "facts"})
 
 
 @frozen
-class SentAuditTrail(AuditTrail):
-    """Sends each decision on as well; lives as long as the process. The trail is what counts: a record may be lost."""
+class DecisionLog:
+    """Sends decisions as log records; lives as long as the process."""
 
-    trail: AuditTrail
     logger: Logger
     with_content: bool = False
 
-    def record(self, record: DecisionRecord) -> None:
-        self.trail.record(record)
+    def decided(self, record: DecisionRecord) -> None:
+        """Send a decision."""
         left_out = frozenset[str]() if self.with_content else CONTENT
         told = {f"punie.{name}": str(value) for name, value in asdict(record).items() if name not in {"at", *left_out}}
         denied = record.verdict is Verdict.DENY
@@ -36,6 +35,18 @@ class SentAuditTrail(AuditTrail):
             attributes=told,
             event_name=EVENT,
         )
+
+
+@frozen
+class SentAuditTrail(AuditTrail):
+    """Tells of each decision as well; lives as long as the process. The trail is what counts: `tell` may lose one."""
+
+    trail: AuditTrail
+    tell: Callable[[DecisionRecord], None]
+
+    def record(self, record: DecisionRecord) -> None:
+        self.trail.record(record)
+        self.tell(record)
 
     async def commit(self) -> None:
         await self.trail.commit()

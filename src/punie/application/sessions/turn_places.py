@@ -29,6 +29,11 @@ class TurnPlaces:
     _models: Counter[str] = field(factory=Counter[str], init=False)
     _waiting: list[_Waiting] = field(factory=list[_Waiting], init=False)
 
+    @property
+    def waiting(self) -> int:
+        """How many turns wait."""
+        return len(self._waiting)
+
     async def take(self, person: str, model: str) -> None:
         """Wait for a place. A wait that is cancelled holds none."""
         waiting = _Waiting(person, model)

@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
-from punie.application.sessions.recorder import MemoryRecord, SessionRecord, SessionRecorder
+from punie.application.sessions.recorder import MemoryRecord, SessionRecord, SessionRecorder, Watch
 from punie.application.tools.session.ask_user import AskUser
 from punie.application.tools.session.call_tool import CallTool
 from punie.application.tools.session.delegate import Delegate, Errand
@@ -29,6 +29,7 @@ from punie.domain.session.events import (
     NoticeGiven,
     PermissionAsked,
     PermissionSettled,
+    RequestEnded,
     SecurityViolation,
     SessionEvent,
     TextDelta,
@@ -37,7 +38,7 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     UsageChanged,
 )
-from punie.domain.session.log import LogEntry, SessionBegun
+from punie.domain.session.log import LogEntry, LoggedEvent, SessionBegun
 from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.tool import ToolResult, ToolSource
 from punie.domain.values.content import Prompt, Text
@@ -173,7 +174,7 @@ class Delegates:
         )
         view = _Progress(parent, errand, progress, child)
         changes = parent.desk.permission.changes
-        recorder = SessionRecorder(view, parent.clock, record)
+        recorder = SessionRecorder(view, parent.clock, record, _requests(parent.recorder.watch))
         desk = self._desk(agent_id, recorder, errand, only)
         engine = ready.engine.open(agent_id)
         turn = PromptTurn(
@@ -248,3 +249,15 @@ def _result(agent_id: str, view: _Progress, reason: StopReason) -> ToolResult:
         f"{said or '(no words)'}\n\n[delegate {agent_id}: {cost}{early}]",
         structured={"text": said, "delegate": agent_id, "requests": used.requests, "stopReason": reason.value},
     )
+
+
+def _requests(watch: Watch | None) -> Watch | None:
+    """Hears the requests alone of a delegate, which belong to the turn that it works for."""
+    if watch is None:
+        return None
+
+    def hear(at: float, event: LoggedEvent | SessionEvent) -> None:
+        if isinstance(event, RequestEnded):
+            watch(at, event)
+
+    return hear

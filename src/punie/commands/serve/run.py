@@ -101,6 +101,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
     local_only = is_loopback(options.host)
     _check_exposure(options, local_only=local_only)
     origins = frozenset(_origin(given, normal_origin(given)) for given in options.allow_origin)
+    exit_code: int = Exit.DONE
     with ExitStack() as files:
         async with await _listening(options) as listening:
             port = listening.extra(SocketAttribute.local_port)  # noqa: S610 - no Django
@@ -125,9 +126,12 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 await watching.start(watch_signals, ending.signalled)
                 sys.stdout.write(_ready(options, port, path))
                 sys.stdout.flush()
-                await server.serve(listening, clients.serve)
+                try:
+                    await server.serve(listening, clients.serve)
+                finally:
+                    exit_code = ending.exit_code
                 watching.cancel_scope.cancel()
-    return ending.exit_code
+    return exit_code
 
 
 END_LIMIT_S = 8.0

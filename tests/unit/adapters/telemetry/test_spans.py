@@ -183,7 +183,7 @@ def test_the_end_does_not_wait_for_a_collector_that_does_not_answer(monkeypatch:
         telemetry = Telemetry("1", LOG)
         watch = telemetry.watch("s")
         for event in (PROMPT, ENDED):
-            watch.take(0.0, event)
+            watch(0.0, event)
         with anyio.fail_after(30):
             await telemetry.aclose()
 
@@ -201,8 +201,8 @@ def test_a_refusing_collector_is_in_the_log_and_repetitions_are_not(
     async def closed() -> None:
         telemetry = Telemetry("1", LOG)
         watch = telemetry.watch("s")
-        watch.take(0.0, PROMPT)
-        watch.take(1.0, ENDED)
+        watch(0.0, PROMPT)
+        watch(1.0, ENDED)
         await telemetry.aclose()
 
     with Receiver(status=400) as receiver, caplog.at_level(logging.INFO, LOG.name):
@@ -221,14 +221,14 @@ def test_a_refusing_collector_is_in_the_log_and_repetitions_are_not(
         ({}, None),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, None),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "TRUE"}, None),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"}, None),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:9", "OTEL_TRACES_EXPORTER": "none"}, None),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http/protobuf"),
     ],
 )
 def test_nothing_is_sent_unless_it_is_wanted_and_can_be(
     environ: dict[str, str], said: str | None, caplog: pytest.LogCaptureFixture
 ):
-    assert telemetry_of(environ, LOG) is None
+    assert telemetry_of(environ, LOG, lambda: (0, 0, 0)) is None
     assert said is None or said in caplog.text
     assert said is not None or caplog.text == ""
 
@@ -237,7 +237,7 @@ def test_variables_that_the_library_refuses_cost_the_spans_and_nothing_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "-7")
-    assert telemetry_of({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, LOG) is None
+    assert telemetry_of({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, LOG, lambda: (0, 0, 0)) is None
     assert "its variables cannot be used" in caplog.text
 
 
@@ -245,5 +245,5 @@ def test_without_the_library_the_log_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    assert telemetry_of({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, LOG) is None
+    assert telemetry_of({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}, LOG, lambda: (0, 0, 0)) is None
     assert install_line("otel") in caplog.text
