@@ -69,8 +69,8 @@ bench: $(READY) ## speed and memory, as ratios to floors measured in the same ru
 	@$(PY) -m tests.bench $(ARGS)
 
 .PHONY: eval
-eval: $(READY) $(if $(COMPARE),,projects) ## tasks over real projects: MODEL=..., TASKS="a b", or COMPARE="a.json b.json"
-	@$(PY) -m tests.eval $(if $(MODEL),--model "$(MODEL)") $(if $(TASKS),--tasks "$(TASKS)") $(if $(COMPARE),--compare $(COMPARE)) $(ARGS)
+eval: $(READY) $(if $(COMPARE)$(REPLAY),,projects) ## tasks over real projects: MODEL=..., TASKS="a b", REPLAY=folder, or COMPARE="a.json b.json"
+	@$(PY) -m tests.eval $(if $(MODEL),--model "$(MODEL)") $(if $(TASKS),--tasks "$(TASKS)") $(if $(REPLAY),--replay "$(REPLAY)") $(if $(COMPARE),--compare $(COMPARE)) $(ARGS)
 
 .PHONY: conformance
 conformance: $(READY) $(CONFORMANCE) ## the public MCP suite's client scenarios, through our adapter

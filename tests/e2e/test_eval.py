@@ -18,6 +18,7 @@ from tests.e2e.scripts import call, sleep, text, usage
 from tests.eval import playing
 from tests.eval.__main__ import main
 from tests.eval.project import INSTALLED, UnsoundTaskError, prove, read_tasks
+from tests.nightly import NIGHTLY
 from tests.stub_openai import Call, Reply, StubOpenAI
 
 if not INSTALLED.exists() and not os.environ.get("CI"):
@@ -99,6 +100,35 @@ def test_what_is_right_passes_what_is_wrong_fails_and_the_comparison_names_it(
     assert "  planted-bug: only in A" in shown
     assert main(["--compare", *reversed(files)]) == 1
     assert main(["--compare", files[0], str(tmp_path / f"{BUG}.json")]) == 2, "no result"
+
+
+def again(folder: Path, recorded: Path, *more: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Replay recorded tasks; the exit code, and the rows by their tasks."""
+    output = folder / "again.json"
+    code = main(["--replay", str(recorded), "--output", str(output), *more])
+    return code, {row["task"]: row for row in json.loads(output.read_text("utf-8"))["tasks"]}
+
+
+def test_recorded_tasks_run_again_byte_by_byte_without_their_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, recorded = ("" if NIGHTLY else BUG), tmp_path / "recorded"
+    code, rows = played(tmp_path, tasks, "solution", "--record", str(recorded))
+    assert (code, len(rows)) == (0, len(read_tasks(tasks.split())))
+    capsys.readouterr()
+    code, told = again(tmp_path, recorded)
+    assert code == 0
+    assert [row["logEqual"] for row in told.values()] == [True] * len(rows)
+    assert {name: row["calls"]["answered"] for name, row in told.items()} == {
+        name: sum(row["calls"].values()) for name, row in rows.items()
+    }
+    assert "answered from the log; the tools had taken" in capsys.readouterr().out
+
+    scripts.write(recorded / f"{BUG}.json", [call("list_files"), call("read_file", path="gone.py")])
+    code, other = again(tmp_path, recorded, "--model", f"script:{recorded}/{{task}}.json", "--tasks", BUG)
+    assert (code, other[BUG]["passed"], other[BUG]["ended"]) == (1, False, "early")
+    assert other[BUG]["why"] == "other arguments in turn 1, call 2"
+    assert main(["--replay", str(tmp_path / "none")]) == 2
 
 
 def test_a_run_that_hangs_is_ended(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 from tests.eval.project import Place, Task
+from tests.eval.solving import SCRIPT, SOLUTION, solving_script
+
+PUNIE = (sys.executable, "-m", "punie")
 
 _GRACE_S = 10.0
 """Seconds that a run which is told to end has until it is killed."""
@@ -26,12 +29,16 @@ _KEPT = ("events.jsonl", "errors.txt", "answer.txt", "check.txt", "changes.patch
 
 @frozen
 class Options:
-    """What all tasks of a run have in common. `{task}` in `model` becomes the task's name."""
+    """What all tasks of a run have in common. `{task}` in `model` becomes the task's name; `record` gets the sessions.
+
+    The model `solution` makes the changes of a task's reference solution, by calls of tools.
+    """
 
     model: str
     mode: str = "auto"
     settings: Path | None = None
     time_s: float | None = None
+    record: Path | None = None
 
 
 @define
@@ -52,8 +59,10 @@ class Player:
         home.mkdir()
         if self.options.settings is not None:
             shutil.copy(self.options.settings, home / "config.toml")
+        named = self.options.model.replace("{task}", task.name)
+        model = solving_script(place) if named == SOLUTION else named
         began_s = time.monotonic()
-        in_time = self._ask(place, place.environment(PUNIE_HOME=str(home)))
+        in_time = self._ask(place, model, place.environment(PUNIE_HOME=str(home)))
         elapsed_s = time.monotonic() - began_s
         seen = _seen(place)
         place.answer.write_text(seen.pop("text"), "utf-8")
@@ -61,6 +70,8 @@ class Player:
         why = place.run(task.check) if in_time else "out of time"
         row = {"task": task.name, "kind": task.kind, "attempt": attempt, "passed": not why, "why": why}
         row |= {**seen, **figures, "timeS": round(elapsed_s, 1)}
+        if self.options.record is not None:
+            _record(place, home, self.options.record / f"{place.folder.name}.jsonl")
         if why:
             row["log"] = str(self._keep(place))
         shutil.rmtree(place.folder, ignore_errors=True)
@@ -72,10 +83,10 @@ class Player:
         for process in list(self._running):
             _end(process)
 
-    def _ask(self, place: Place, env: Mapping[str, str]) -> bool:
+    def _ask(self, place: Place, model: str, env: Mapping[str, str]) -> bool:
         """Run the agent; tells whether it ended by itself within its time."""
-        flags = ["--mode", self.options.mode, "--model", self.options.model.replace("{task}", place.task.name)]
-        command = [sys.executable, "-m", "punie", "ask", "--json", *flags, "--cwd", str(place.project)]
+        flags = ["--mode", self.options.mode, "--model", model]
+        command = [*PUNIE, "ask", "--json", *flags, "--cwd", str(place.project)]
         limit_s = self.options.time_s or place.task.time_s
         if self._closed.is_set():
             return False
@@ -107,9 +118,21 @@ class Player:
         return kept
 
 
+def _record(place: Place, home: Path, target: Path) -> None:
+    """Write the session, which is the only one of its home, to a file for `--replay`."""
+    env = place.environment(PUNIE_HOME=str(home))
+    listed = subprocess.run([*PUNIE, "sessions", "list", "--json"], env=env, capture_output=True, check=True)
+    session = json.loads(listed.stdout)[0]["sessionId"]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        subprocess.run([*PUNIE, "sessions", "export", session], env=env, stdout=file, check=True)
+    if (script := place.folder / SCRIPT).exists():
+        shutil.copy(script, target.with_name(f"{place.task.name}.json"))
+
+
 def _figures(place: Place, home: Path, last: Mapping[str, Any]) -> dict[str, Any]:
     """The figures of `punie usage`, and the cached tokens, which only the last line of the turn has."""
-    command = [sys.executable, "-m", "punie", "usage", "--json"]
+    command = [*PUNIE, "usage", "--json"]
     env = place.environment(PUNIE_HOME=str(home))
     done = subprocess.run(command, cwd=place.folder, env=env, capture_output=True, check=False)
     told: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {"byTool": [], "byModel": []}

@@ -94,6 +94,7 @@ class Report:
             "requests": usage.requests,
             "inputTokens": usage.input_tokens,
             "outputTokens": usage.output_tokens,
+            "cachedTokens": usage.cached_read_tokens,
             "costUsd": usage.cost_usd,
             "sparedS": round(done.spared_s, 3),
         }
