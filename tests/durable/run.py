@@ -54,6 +54,7 @@ class Server:
     model: str
     port: int = 0
     process: subprocess.Popen[bytes] | None = None
+    more: dict[str, str] = field(factory=dict[str, str])
 
     def start(self) -> None:
         """Start it, and wait until it lets clients in."""
@@ -66,7 +67,9 @@ class Server:
             "serve", "--json", "--port", str(self.port), "--token-file", str(self.folder / "token"),
             "--model", self.model, "--max-sessions", "1000", "--log-file", str(self.folder / "log"),
         )  # fmt: skip
-        self.process = subprocess.Popen(command, env=clean_environment(home, **more), stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, env=clean_environment(home, **more) | self.more, stdout=subprocess.PIPE
+        )
         assert self.process.stdout is not None
         ready = json.loads(self.process.stdout.readline())
         self.port = int(ready["url"].rpartition(":")[2].partition("/")[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -11,12 +12,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from punie.domain.tools.tool import ToolDescriptor
+from tests import capacity
 from tests.bench import disclosure, page
 from tests.bench.__main__ import MEASUREMENTS, main
 from tests.bench.figures import WIDTH, Row, amount, ratio, table
 from tests.bench.world import FLOORS
 from tests.fakes import tokens
 from tests.fakes.sixty_tools import sixty_tools
+from tests.nightly import NIGHTLY
+from tests.postgres_server import is_installed
 
 _ECHO = FLOORS / "bare_echo.py"
 
@@ -139,6 +143,23 @@ def test_an_agent_is_given_with_a_name_and_a_command(capsys: pytest.CaptureFixtu
 def test_the_page_its_plots_and_the_figures_in_the_readme_are_those_of_the_run_that_is_kept() -> None:
     stale = [str(path) for path, text in page.pages().items() if (page.ROOT / path).read_text("utf-8") != text]
     assert stale == [], "run: python -m tests.bench.page"
+
+
+def test_the_page_on_capacity_is_that_of_its_run():
+    run = json.loads((capacity.ROOT / capacity.DATA).read_text("utf-8"))
+    assert (capacity.ROOT / capacity.PAGE).read_text("utf-8") == capacity.page(run), (
+        "run: python -m tests.capacity --page"
+    )
+
+
+@pytest.mark.skipif(not NIGHTLY or not is_installed(), reason="for a nightly job, where PostgreSQL is installed")
+def test_capacity_is_measured():
+    options = argparse.Namespace(only=None, sessions=5, people=2, turns=2, idle=10, running=4, each=2)
+    found = capacity.measured(options)
+    assert found["memory"]["session_mb"] < found["memory"]["server_mb"]
+    assert found["turns"]["turn_cpu_ms"] > 0
+    assert (found["house"]["turns"], found["house"]["turn_s"] >= found["house"]["least_s"]) == (8, True)
+    assert capacity.page(found).count("\n| ") > 16
 
 
 def test_a_page_is_made_of_a_run(tmp_path: Path) -> None:

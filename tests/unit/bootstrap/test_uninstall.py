@@ -94,9 +94,10 @@ def test_from_folders_that_variables_name_only_what_is_punie_s_goes(
     shared = home / "shared"
     shared.mkdir()
     ours = ("config.toml", "config.toml.bak", "mcp.json", "punie.db", "punie.db-wal", "credentials.json", "audit.key")
-    for name in (*ours, "serve-1.token", "chat-history.jsonl", "thesis.odt", "my.db"):
+    books = ("turns.sqlite", "turns.sqlite-wal", "audit-writer", "audit-0123456789ab.key")
+    for name in (*ours, *books, "serve-1.token", "chat-history.jsonl", "thesis.odt", "my.db"):
         (shared / name).write_text("{}" if name.endswith("json") else "")
-    for name in ("skills/own", "files/sess_1", "files/of mine", "traces/punie-trace-sess_1.html"):
+    for name in ("skills/own", "files/sess_1", "files/of mine", "traces/punie-trace-sess_1.html", ".restoring/files"):
         (shared / name).mkdir(parents=True)
     (shared / "hooks.json").symlink_to(home / "project")
     monkeypatch.setenv("PUNIE_HOME", str(shared))

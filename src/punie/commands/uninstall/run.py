@@ -18,6 +18,8 @@ from attrs import define, field
 from punie.adapters.keys.credentials import FILE_NAME, Credentials, CredentialsError
 from punie.adapters.keys.os_keyring import OsKeyring
 from punie.adapters.storage.audit_key import KEY_FILE, SealKey
+from punie.adapters.storage.books import WRITER_FILE
+from punie.adapters.storage.restored import STAGING
 from punie.bootstrap.settings.files import (
     DATABASE_NAME,
     database_file,
@@ -35,8 +37,8 @@ from punie.mechanics.installation import removal_line
 from punie.ports.machine import KeyVault
 
 _IN_STATE = (
-    f"{DATABASE_NAME}*", FILE_NAME, KEY_FILE, "files/sess_*", "traces/punie-trace-*", "serve-*.token",
-    "chat-history.jsonl*", "chat.log*",
+    f"{DATABASE_NAME}*", "turns.sqlite*", FILE_NAME, KEY_FILE, "audit-*.key", WRITER_FILE, "files/sess_*",
+    "traces/punie-trace-*", "serve-*.token", "chat-history.jsonl*", "chat.log*", STAGING,
 )  # fmt: skip
 _IN_CONFIG = ("mcp.json", "hooks.json", "tool_profiles.toml")
 """The entries in a folder that a variable names: skills, pipelines and plug-ins there are somebody's own work."""
