@@ -240,7 +240,7 @@ class Load:
     quiet_s: float
     outcome: Outcome = field(factory=Outcome)
 
-    async def run(self, kills: int, every_s: float) -> None:
+    async def run(self, kills: int) -> None:
         """Start the servers, let the people work, and kill; until every turn has ended or none gets any further."""
         began_s = time.monotonic()
         try:
@@ -248,7 +248,7 @@ class Load:
                 await anyio.to_thread.run_sync(server.start)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch, tasks.cancel_scope)
-                tasks.start_soon(self._kill, kills, every_s)
+                tasks.start_soon(self._kill, kills)
                 async with anyio.create_task_group() as people:
                     for client in self.clients:
                         people.start_soon(client.work)
@@ -262,9 +262,19 @@ class Load:
             for server in self.servers:
                 server.kill()
 
-    async def _kill(self, kills: int, every_s: float) -> None:
+    @property
+    def _far(self) -> int:
+        """The questions that were answered, and the turns that ended."""
+        return sum(len(client.allowed) + client.done for client in self.clients)
+
+    async def _kill(self, kills: int) -> None:
+        """Kill at random moments. They are told by the work that is done, so that they fit into it on any machine."""
+        most = 1.6 * len(self.clients) * self.calls / kills
         while self.outcome.kills < kills:
-            await anyio.sleep(self.chance.uniform(0.3, 2 * every_s))
+            wanted = self._far + self.chance.uniform(0.0, most)
+            while self._far < wanted:  # noqa: ASYNC110 - every client would have to tell
+                await anyio.sleep(0.02)
+            await anyio.sleep(self.chance.uniform(0.0, 0.5))
             server = self.chance.choice(self.servers)
             server.kill()
             self.outcome.kills += 1
@@ -274,9 +284,8 @@ class Load:
     async def _watch(self, scope: anyio.CancelScope) -> None:
         far, since_s = -1, time.monotonic()
         while True:
-            now = sum(len(client.allowed) + client.done for client in self.clients)
-            if now != far:
-                far, since_s = now, time.monotonic()
+            if self._far != far:
+                far, since_s = self._far, time.monotonic()
             elif time.monotonic() - since_s > self.quiet_s:
                 self.outcome.problems.append(f"no turn got any further within {self.quiet_s:g} s")
                 scope.cancel()
@@ -330,7 +339,6 @@ async def load(
     kills: int,
     calls: int,
     seed: int = 0,
-    every_s: float = 3.0,
     quiet_s: float = 120.0,
 ) -> Outcome:
     """One run: the servers, the clients, the kills, and the look at what is there afterwards."""
@@ -344,7 +352,7 @@ async def load(
     for project in projects:
         project.mkdir()
     run = Load(url, [Client(project, servers, chance) for project in projects], servers, chance, calls, quiet_s)
-    await run.run(kills, every_s)
+    await run.run(kills)
     return run.outcome
 
 

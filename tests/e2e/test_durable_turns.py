@@ -57,7 +57,7 @@ async def test_no_effect_is_made_twice_and_no_question_lost_however_often_server
     """The short form of `python -m tests.durable`."""
     url = postgres_server().new_database()
     with anyio.fail_after(200):
-        outcome = await load(tmp_path, url, sessions=5, kills=3, calls=3, every_s=1.0)
+        outcome = await load(tmp_path, url, sessions=5, kills=3, calls=3)
     assert outcome.problems == []
     assert outcome.effects + outcome.missing == 5 * 3
     assert outcome.kills > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -103,13 +104,15 @@ class Parts:
     kept: bool = True
     lent: object = None
     durable: bool = True
+    remembers: Iterator[bool] = field(factory=lambda: iter(()))
 
     def session(self) -> Any:
         async def flush() -> None:
             self.did.append("flush")
 
-        async def remember(engine: str, memory: bytes) -> None:
+        async def remember(engine: str, memory: bytes) -> bool:
             self.did.append(f"remember {engine} {memory.decode()}")
+            return next(self.remembers, True)
 
         async def emit(event: Any) -> None:
             self.did.append(event.title)
@@ -171,6 +174,18 @@ async def test_each_step_is_in_the_log_before_it_is_in_the_book() -> None:
     assert parts.book.entries["t-1"].steps == [(StepKind.REQUEST, "m"), (StepKind.CALL, "look")]
     await keeping.ended("end_turn")
     assert parts.book.entries["t-1"].known.status is TurnStatus.ENDED
+
+
+async def test_no_call_is_made_of_an_answer_that_the_log_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process would go on from the answer before, and the calls of this one would be unknown to the model."""
+    monkeypatch.setattr("punie.application.turns.keeping.AGAIN_S", 0.0)
+    parts = Parts(remembers=iter((False, False)))
+    keeping = parts.keeping()
+    await keeping.begin("t-1")
+    with anyio.fail_after(10):
+        await keeping.stepped(StepKind.REQUEST, "m", lambda: b"memory")
+    assert parts.did == ["remember e memory"] * 3
+    assert parts.book.entries["t-1"].steps == [(StepKind.REQUEST, "m")]
 
 
 async def test_a_turn_that_was_called_off_is_cancelled_and_one_whose_book_is_lost_ends_with_its_process() -> None:

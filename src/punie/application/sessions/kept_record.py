@@ -127,8 +127,11 @@ class LogWriter:
             async with self._writing:
                 await self.kept.store.append(self.kept.lease, (entry,), lasting=True)
 
-    async def try_to_write(self, what: str, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> None:
-        """As `write`, but a failure is logged and told to a person once, since every later write tries again."""
+    async def try_to_write(self, what: str, *, lasting: bool, snapshot: EngineSnapshot | None = None) -> bool:
+        """As `write`, but a failure is logged and told to a person once, since every later write tries again.
+
+        False where it failed and may succeed later; another process that has the session by now has it for good.
+        """
         try:
             await self.write(lasting=lasting, snapshot=snapshot)
         except (SessionStoreError, LeaseLostError) as error:
@@ -137,8 +140,9 @@ class LogWriter:
                 self._trouble = trouble
                 self.log.warning("a session's log: %s was not written: %s", what, trouble)
                 self.warn("This session is not being saved", f"{trouble} It is tried again and again.")
-        else:
-            self._trouble = ""
+            return isinstance(error, LeaseLostError)
+        self._trouble = ""
+        return True
 
     async def renewed(self) -> bool:
         """Renew the lease; False where another process has it by now."""
@@ -290,10 +294,13 @@ class KeptRecord(SessionRecord):
         elif len(self.entries.waiting) > WAITING_LIMIT and not _ends_a_call(event):
             await self.writer.write(lasting=False)
 
-    async def remember(self, engine: str, state: bytes | None) -> None:
-        if state is not None and self.entries.turn.running and not self._handed_on:
-            self.entries.close_message()
-            await self.writer.try_to_write("a summary", lasting=True, snapshot=self._snapshot(engine, state))
+    async def remember(self, engine: str, state: bytes | None) -> bool:
+        if state is None or not self.entries.turn.running or self._handed_on:
+            return True
+        self.entries.close_message()
+        return await self.writer.try_to_write(
+            "the model's answer", lasting=True, snapshot=self._snapshot(engine, state)
+        )
 
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:
         if self._handed_on or not self.entries.turn.running:

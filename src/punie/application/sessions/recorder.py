@@ -133,10 +133,11 @@ class SessionRecord(Protocol):
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
         ...
 
-    async def remember(self, engine: str, state: bytes | None) -> None:
-        """Record, within a turn, the memory of the engine of that name. Never raises."""
+    async def remember(self, engine: str, state: bytes | None) -> bool:
+        """Record, within a turn, the memory of the engine of that name; False to try again later. Never raises."""
         del engine, state
         await anyio.lowlevel.checkpoint()
+        return True
 
     @abstractmethod
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:

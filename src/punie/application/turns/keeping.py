@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+import anyio
 from attrs import define, evolve
 
 from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
@@ -19,6 +20,9 @@ from punie.domain.tools.tool import ToolCall, ToolResult
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.ports.turns import StepKind, TurnCalledOffError, TurnSteps
+
+AGAIN_S = 1.0
+"""How long a turn that cannot be recorded stands still before the next try."""
 
 
 @define
@@ -81,14 +85,19 @@ class TurnKeeping:
         return self.broken.result_of(meant, looks=lambda: found is not None and only_looks(found.descriptor))
 
     async def stepped(self, kind: StepKind, name: str, snapshot: Callable[[], bytes] | None = None) -> None:
-        """Record a step: the session's log first, with the engine's memory where there is a new one, then the book."""
+        """Record a step: the session's log first, with the engine's memory where there is a new one, then the book.
+
+        While the store takes no memory the turn stands still: a process that went on from the memory before would not
+        know the calls of this answer.
+        """
         if self.steps is None:
             return
         record = self.session.recorder.record
         if snapshot is None:
             await record.flush()
         else:
-            await record.remember(self.session.engine_name, snapshot())
+            while not await record.remember(self.session.engine_name, snapshot()):  # noqa: ASYNC110 - no one tells when the store is back
+                await anyio.sleep(AGAIN_S)
         try:
             await self.steps.took(kind, name)
         except TurnCalledOffError:
