@@ -13,7 +13,7 @@ import anyio
 from tests.bench.durable import durable_turns
 from tests.bench.figures import table
 from tests.bench.world import the_world
-from tests.durable.run import load
+from tests.durable.run import load, source_at
 from tests.postgres_server import is_installed, postgres_server, remove_server
 
 SHOWN = 40
@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=5, help="the calls of each turn")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="write what the servers log into this new folder, which stays")
+    parser.add_argument("--beside", metavar="COMMIT", help="the second server is of that version: a rolling upgrade")
     options = parser.parse_args()
     if not is_installed():
         sys.stderr.write("PostgreSQL is not installed: nothing was run.\n")
@@ -39,7 +40,12 @@ def main() -> int:
         folder = options.folder or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            run = partial(load, sessions=options.sessions, kills=options.kills, calls=options.calls, seed=options.seed)
+            beside = None if options.beside is None else source_at(options.beside, Path(scratch, "beside"))
+            if beside is None and options.beside is not None:
+                sys.stderr.write(f"There is no commit {options.beside} in this clone: nothing was run.\n")
+                return 1
+            figures = {"sessions": options.sessions, "kills": options.kills, "calls": options.calls}
+            run = partial(load, **figures, seed=options.seed, beside=beside)
             outcome = anyio.run(run, folder, postgres_server().new_database())
         finally:
             remove_server()

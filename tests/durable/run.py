@@ -33,6 +33,7 @@ from tests.durable.judge import calls_in, effect_of, judged
 from tests.e2e import scripts
 from tests.e2e.raw_client import agent_command, clean_environment
 
+ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-load-test-0123456789abcdef"
 DONE = "All of it is done."
 NAP_S = 0.2
@@ -43,6 +44,16 @@ PAGE = 500
 END_LIMIT_S = 60.0
 ELSEWHERE = frozenset({"session_held", "busy"})
 """Why a server refuses a session that the other one has, or is taking up."""
+
+
+def source_at(commit: str, folder: Path) -> Path | None:
+    """The packages as they were at a commit, in a new folder; None where the clone does not reach so far."""
+    asked = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=False)
+    if asked.returncode != 0:
+        return None
+    folder.mkdir()
+    subprocess.run(["tar", "-x", "-C", folder], input=asked.stdout, check=True)
+    return folder / "src"
 
 
 @define
@@ -340,14 +351,20 @@ async def load(
     calls: int,
     seed: int = 0,
     quiet_s: float = 120.0,
+    beside: Path | None = None,
 ) -> Outcome:
-    """One run: the servers, the clients, the kills, and the look at what is there afterwards."""
+    """One run: the servers, the clients, the kills, and the look at what is there afterwards.
+
+    With `beside`, the packages of another version, the second server is of that version.
+    """
     chance = random.Random(seed)  # noqa: S311 - no secret
     turn: list[scripts.Item] = [scripts.text("I begin. ")]
     for number in range(calls):
         turn += [scripts.call("run_command", command=effect_of(number)), scripts.sleep(0.2)]
     model = scripts.write(folder / "script.json", [*turn, scripts.text(DONE)])
     servers = [Server(folder / f"server-{number}", url, model) for number in (1, 2)]
+    if beside is not None:
+        servers[1].more["PYTHONPATH"] = str(beside)
     projects = [folder / f"project-{number}" for number in range(sessions)]
     for project in projects:
         project.mkdir()

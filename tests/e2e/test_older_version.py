@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from attrs import define
 
+from tests.durable.run import source_at
 from tests.e2e import scripts
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.nightly import NIGHTLY
 from tests.postgres_server import postgres_server
 
-ROOT = Path(__file__).resolve().parents[2]
 SAME_TABLES = "96de3d3c4172ec6944729253d27242c29855a5ba"
 """The last version that did not write the oldest user of its tables."""
 
@@ -27,12 +27,10 @@ pytestmark = pytest.mark.skipif(not NIGHTLY, reason="for a nightly job: a dozen 
 
 def source_of(commit: str, folder: Path) -> Path:
     """The packages of that commit, in a folder of their own; skips the test where the clone does not reach so far."""
-    asked = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=False)
-    if asked.returncode != 0:
+    found = source_at(commit, folder)
+    if found is None:
         pytest.skip(f"THIS CLONE HAS NO COMMIT {commit[:12]}: no older version ran. Fetch the whole history.")
-    folder.mkdir()
-    subprocess.run(["tar", "-x", "-C", folder], input=asked.stdout, check=True)
-    return folder / "src"
+    return found
 
 
 @define

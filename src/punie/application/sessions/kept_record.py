@@ -116,7 +116,7 @@ class LogWriter:
                     await kept.store.append(kept.lease, batch, lasting=lasting, snapshot=snapshot)
                     del self.waiting[: len(batch)]
         if bound.cancelled_caught:
-            raise SessionStoreError(f"the disk did not take it within {WRITE_LIMIT_S:g} s")
+            raise SessionStoreError(f"the disk or the database did not take it within {WRITE_LIMIT_S:g} s")
 
     async def write_alone(self, entry: LogEntry) -> None:
         """Write this entry durably, however long that takes: where it raises, the log will never have the entry.
