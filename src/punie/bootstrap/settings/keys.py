@@ -393,9 +393,5 @@ def key_of(name: str) -> Key[Any] | None:
     if bound not in CALL_BOUNDS:
         return None
     general = KEYS[f"limits.{bound}"]
-    return evolve(
-        general,
-        name=name,
-        meaning=f"for `{tool}` alone: {general.meaning}",
-        by_default=f"as `{general.name}`",
-    )
+    meaning = f"for `{tool}` alone: {general.meaning}"
+    return evolve(general, name=name, meaning=meaning, by_default=f"as `{general.name}`")
