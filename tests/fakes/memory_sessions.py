@@ -181,6 +181,9 @@ class MemorySessionStore(SessionStore):
             copy.summary = None if source.summary is None else evolve(source.summary, id=lease.session_id)
             copy.snapshot = source.snapshot or copy.snapshot
 
+    async def check(self) -> None:
+        """All of it is in memory."""
+
     async def delete(self, session_id: str) -> bool:
         holder = self._holder(session_id, but_own=True)
         if holder is not None:

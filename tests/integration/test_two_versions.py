@@ -109,6 +109,18 @@ async def test_an_older_process_goes_on_with_tables_that_a_newer_one_added_to(
     assert len(await started.read("sess_b")) == 11
 
 
+async def test_a_process_that_runs_on_finds_out_that_it_may_not_use_the_tables_any_more(place: Place):
+    """What `/ready` of `punie serve` says."""
+    running = place.store()
+    await running.append(await running.acquire("sess_a"), entries(*a_conversation(), at=BEGIN), lasting=True)
+    await running.check()
+    place.made_by(*place.known, LATER[place.name])
+    await running.check()
+    place.made_by(*place.known, LATER[place.name], BREAKING[place.name])
+    with pytest.raises(SessionStoreError, match="newer version of Punie"):
+        await running.check()
+
+
 async def test_tables_that_an_older_process_may_not_use_are_refused_with_the_reason_and_left_alone(place: Place):
     place.made_by(*place.known, BREAKING[place.name], LATER[place.name])
     knows = len(place.known)

@@ -132,6 +132,11 @@ class SessionStore(Protocol):
         ...
 
     @abstractmethod
+    async def check(self) -> None:
+        """Use the store once. Raises where it does not answer, or where its tables are not for this version."""
+        ...
+
+    @abstractmethod
     async def delete(self, session_id: str) -> bool:
         """Remove a session and those of its delegates; False for an unknown one.
 

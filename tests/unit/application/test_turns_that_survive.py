@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 
 from punie.application.remote.recovery import AT_ONCE, TurnRecovery
 from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
+from punie.application.sessions.recorder import SessionRecorder
 from punie.application.turns.keeping import TurnKeeping
 from punie.domain.errors import SessionStoreError, UnknownSessionError
 from punie.domain.session.events import CallFinished, RequestEnded, TextDelta, TurnEnded
@@ -26,6 +27,8 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.json_value import freeze_object
 from punie.ports.turns import StepKind, TurnOrder, TurnStatus
+from tests.fakes.clock import FakeClock
+from tests.fakes.engine_side import FakeEventSink
 from tests.fakes.memory_turns import MemoryTurnBook
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +132,7 @@ class Parts:
         recorder = SimpleNamespace(
             record=SimpleNamespace(is_kept=self.kept, flush=flush, remember=remember),
             lane=SimpleNamespace(emit=emit), notices=SimpleNamespace(warn=lambda *words: self.did.append(words[0])),
-            go_on=lambda _: self.did.append("go on"),
+            go_on=lambda _: self.did.append("go on"), hand_on=lambda: self.did.append("hand on"),
         )  # fmt: skip
         return SimpleNamespace(
             id="s-1", model="m", effort="default", engine_name="e", lent=self.lent, log=LOG, recorder=recorder,
@@ -154,6 +157,29 @@ async def test_turns_of_sessions_that_are_not_kept_are_in_no_book(parts: Parts) 
 
     assert await keeping.in_its_place(work) is StopReason.END_TURN
     assert (keeping.steps, parts.did, parts.book.entries) == (None, [], {})
+
+
+async def test_a_turn_that_is_handed_on_is_recorded_here_no_more() -> None:
+    parts = Parts()
+    keeping = parts.keeping()
+    await keeping.begin("t-1")
+    steps = keeping.hand_on()
+    assert steps is not None
+    await keeping.stepped(StepKind.CALL, "look")
+    await keeping.ended("cancelled")
+    assert keeping.hand_on() is None
+    assert parts.did == ["hand on"]
+    await steps.hand_on()
+    (entry,) = parts.book.entries.values()
+    assert (entry.known.status, entry.steps) == (TurnStatus.OPEN, [])
+
+
+def test_telemetry_hears_of_the_part_of_a_turn_that_is_done_here() -> None:
+    heard: list[Any] = []
+    recorder = SessionRecorder(FakeEventSink(), FakeClock(), watch=lambda _, event: heard.append(event))
+    recorder.go_on(PromptAccepted("t-1", GO))
+    recorder.hand_on()
+    assert heard == [PromptAccepted("t-1", GO), TurnEnded(StopReason.CANCELLED)]
 
 
 async def test_each_step_is_in_the_log_before_it_is_in_the_book() -> None:

@@ -285,11 +285,11 @@ def _set_journal(database: Database) -> None:
 
 
 def _migrate(database: Database, migrations: Sequence[str]) -> None:
-    if _is_ready(database, migrations):
+    if has_tables(database, migrations):
         return
     with database.transaction():
         database.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
-        if _is_ready(database, migrations):
+        if has_tables(database, migrations):
             return  # another process was faster
         for script in migrations[schema_version(database) :]:
             database.run(script)
@@ -298,7 +298,7 @@ def _migrate(database: Database, migrations: Sequence[str]) -> None:
         database.run(f"PRAGMA user_version = {oldest_user(migrations)}")  # 0 in files from before this was written
 
 
-def _is_ready(database: Database, migrations: Sequence[str]) -> bool:
+def has_tables(database: Database, migrations: Sequence[str] = MIGRATIONS) -> bool:
     """Whether the tables are of this version, or of a newer one that permits this one; raises where it does not."""
     version = schema_version(database)
     if (problem := too_new(version, _oldest_user(database), len(migrations))) is not None:

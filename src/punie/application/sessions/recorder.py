@@ -253,6 +253,12 @@ class SessionRecorder(EventSink):
             self.watch(self.clock.epoch_s(), accepted)
         self.record.go_on(accepted)
 
+    def hand_on(self) -> None:
+        """Record nothing more: another process goes on with the turn. For telemetry the turn is over here."""
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), TurnEnded(StopReason.CANCELLED))
+        self.record.hand_on()
+
     async def steered(self, steered: PromptSteered) -> None:
         """Record a prompt that joins the turn. Raises `SessionStoreError` or `LeaseLostError`."""
         if self.watch is not None:

@@ -124,7 +124,7 @@ class TurnKeeping:
         """Record nothing more of the turn, which another process goes on with; None where none would."""
         steps, self.steps = self.steps, None
         if steps is not None:
-            self.session.recorder.record.hand_on()
+            self.session.recorder.hand_on()
         return steps
 
     async def ended(self, how: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -143,6 +142,5 @@ async def served_clients(
         if stored.book is not None:
             reception.wait_s = stored.wait_s
             reception.tasks.start_soon(TurnRecovery(reception, stored.book, log, stored.wait_s).keep)
-        look = partial(stored.store.summary, "")
-        readiness = ReadinessWatch(reception, look, reception.tasks, log)
+        readiness = ReadinessWatch(reception, stored.store.check, reception.tasks, log)
         yield ServedClients(reception, log, draft=draft, readiness=readiness)

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import secrets
-import signal
 import stat
 import sys
 from collections.abc import Generator, Mapping
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import SocketAttribute
-from attrs import define, field, frozen
+from attrs import field, frozen
 
 from punie.bootstrap.optional_parts import user_settings
 from punie.bootstrap.settings.files import state_dir
@@ -31,16 +30,15 @@ from punie.bootstrap.settings.keys import (
 )
 from punie.bootstrap.settings.settings import Settings
 from punie.commands.acp.run import max_line_bytes
-from punie.commands.running import EXIT_OF_SIGNAL, CommandError, Exit, exit_at_once, start_logging, watch_signals, wrong
+from punie.commands.running import CommandError, Exit, exit_at_once, start_logging, watch_signals, wrong
 from punie.domain.values.display import display_exact
 from punie.mechanics.installation import install_line
 
 if TYPE_CHECKING:
-    from anyio.abc import SocketStream, TaskGroup
+    from anyio.abc import SocketStream
     from anyio.streams.stapled import MultiListener
 
-    from punie.adapters.websocket.server import Admit, WebSocketServer
-    from punie.commands.serve.clients import ServedClients
+    from punie.adapters.websocket.server import Admit
 
 
 EXTRA = "punie serve needs a library that is not installed: {}"
@@ -97,6 +95,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
             raise
         raise ServeError(EXTRA.format(install_line("serve"))) from error
     from punie.commands.serve.clients import served_clients
+    from punie.commands.serve.ending import Ending
 
     local_only = is_loopback(options.host)
     _check_exposure(options, local_only=local_only)
@@ -122,7 +121,7 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                 limits = Limits(max_line_bytes(environ))
                 most = max(CONNECTIONS_LIMIT, options.max_sessions)
                 server = WebSocketServer(door, limits, log.getChild("serve"), most, probes=clients.probes)
-                ending = Ending(server, clients, watching, settings[DRAIN_S], log)
+                ending = Ending(server, clients, watching, files, settings[DRAIN_S], log)
                 await watching.start(watch_signals, ending.signalled)
                 sys.stdout.write(_ready(options, port, path))
                 sys.stdout.flush()
@@ -132,46 +131,6 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                     exit_code = ending.exit_code
                 watching.cancel_scope.cancel()
     return exit_code
-
-
-END_LIMIT_S = 8.0
-"""How long connections and sessions may take to close, once turns were told to end."""
-
-
-@define
-class Ending:
-    """How the server ends: in order at the first signal, and at once at the next. Lives as long as the server.
-
-    `drain_s` is how long running turns have after SIGTERM; with SIGINT, from a person at a terminal, they have none.
-    `everything` is what a second signal cancels.
-    """
-
-    server: WebSocketServer
-    clients: ServedClients
-    everything: TaskGroup
-    drain_s: float
-    log: logging.Logger
-    exit_code: int = Exit.DONE
-
-    def signalled(self, exit_code: int) -> None:
-        """Begin to end, or end at once; `exit_code` is that of the signal."""
-        again, self.exit_code = self.exit_code != Exit.DONE, exit_code
-        if again:
-            self.clients.stop()  # turns that survive are left to another server all the same
-            self.everything.cancel_scope.cancel()
-            return
-        self.server.refuse()
-        drain_s = self.drain_s if exit_code == EXIT_OF_SIGNAL[signal.SIGTERM] else 0.0
-        self.everything.start_soon(self._end, drain_s)
-
-    async def _end(self, drain_s: float) -> None:
-        with anyio.move_on_after(drain_s):
-            await self.clients.drain()
-        self.server.stop()
-        self.clients.stop()
-        await anyio.sleep(END_LIMIT_S)
-        self.log.warning("the server did not end in order within %g s: it ends now", END_LIMIT_S)
-        self.everything.cancel_scope.cancel()
 
 
 async def admitting(settings: Settings, log: logging.Logger) -> Admit | None:

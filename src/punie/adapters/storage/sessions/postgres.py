@@ -7,6 +7,7 @@ from typing import ClassVar, cast
 
 from attrs import Factory, define, field
 
+from punie.adapters.storage import postgres_schema
 from punie.adapters.storage.postgres import PostgresDatabase, PostgresLane
 from punie.adapters.storage.sessions.session_index import escaped
 from punie.adapters.storage.sessions.sql_sessions import SqlSessions
@@ -58,6 +59,9 @@ class PostgresSessionStore(SqlSessions, SessionStore):
         where = "session_id = ? AND token > ? AND machine = ? AND pid = ? AND started = ?"
         values = (escaped(session_id), self._given.get(session_id, 0), *whose)
         database.run(f"DELETE FROM session_leases WHERE {where}", values)  # noqa: S608 - our own words
+
+    def _has_tables(self, database: Sql) -> bool:
+        return postgres_schema.is_ready(database)
 
     def _now(self, database: Sql) -> float:
         """The server's clock: those of the machines may differ by more than a lease lasts."""

@@ -96,6 +96,15 @@ class SqlSessions(ABC):
     def _lives(self, process: ProcessIdentity) -> bool | None:
         return self.processes.lives(process)
 
+    @abstractmethod
+    def _has_tables(self, database: Sql) -> bool:
+        """Whether the tables are there. Raises where this version may not use them."""
+        ...
+
+    async def check(self) -> None:
+        if not await self._lane.read(self._has_tables, True):
+            raise SessionStoreError("its tables are missing", "Restart Punie, which makes them")
+
     def close(self) -> None:
         """Close the connections; a later use opens them again."""
         self._lane.close()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from attrs import Factory, define, field
 
-from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
+from punie.adapters.storage.database import Database, UnusableDatabaseError, has_tables, open_database
 from punie.adapters.storage.sessions.sql_sessions import SqlSessions
 from punie.adapters.storage.sql import Lane, Sql
 from punie.adapters.storage.state_file import FileLane
@@ -73,6 +73,9 @@ class SqliteSessionStore(SqlSessions, SessionStore):
             # The journal still has the rows; where the database is busy, the next deletion empties it.
             await self._lane.read(lambda database: database.run("PRAGMA wal_checkpoint(TRUNCATE)"), [])
         return found
+
+    def _has_tables(self, database: Sql) -> bool:
+        return has_tables(cast("Database", database))
 
     def _now(self, database: Sql) -> float:
         return self.clock.epoch_s()
