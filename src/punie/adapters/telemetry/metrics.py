@@ -29,7 +29,7 @@ SECONDS: Final = (
 TOKENS: Final = tuple(float(4**power) for power in range(14))
 
 MODELS_LIMIT: Final = 50
-"""Models that are told apart; the names of providers' lists are bounded by nobody."""
+"""Models that are told apart; a provider may list any number."""
 
 OTHER: Final = "_OTHER"
 """The conventions' word for a value that is none of the known ones."""
