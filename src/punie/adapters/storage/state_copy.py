@@ -95,7 +95,7 @@ class StateCopies:
                     copy.run_many("INSERT INTO state_files (name, data) VALUES (?, ?)", self._kept_files())
                 copy.run(f"PRAGMA application_id = {MAGIC}")
                 contents = _contents(copy)
-            with draft.open("rb") as file:
+            with draft.open("r+b") as file:
                 os.fsync(file.fileno())
             draft.replace(target)
             return contents
