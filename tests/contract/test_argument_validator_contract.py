@@ -13,6 +13,7 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.domain.values.json_value import freeze_object, thaw_object
 from punie.ports.tools import ArgumentValidator
 from tests.contract.tables import VALIDATORS
+from tests.nightly import many
 
 READ_FILE = {
     "type": "object",
@@ -138,9 +139,9 @@ def test_alternatives_are_named(validator: ArgumentValidator) -> None:
         {"path": ["x" * 5_000_000]},
         {"path": "a", "y" * 5_000_000: 1},
         {"path": "a", **{f"key{number}": number for number in range(100_000)}},
-        {"path": "a", "tags": [7] * 1_000_000},
+        {"path": "a", "tags": [7] * many(100_000, 1_000_000)},
     ],
-    ids=["a long string", "a long name", "many names", "a million wrong items"],
+    ids=["a long string", "a long name", "many names", "many wrong items"],
 )
 def test_what_the_model_wrote_is_not_said_back_at_length(validator: ArgumentValidator, arguments: Any) -> None:
     said = problems(validator, READ_FILE, arguments)

@@ -132,8 +132,8 @@ def serve(wire: socket.socket) -> dict[str, Any] | None:
 
 
 def starts_others(words: list[str]) -> bool:
-    """Whether the process starts `punie acp` itself: a demo, or a script."""
-    return words[0] != "-m" or words[2:3] == ["demo"]
+    """Whether the process starts `punie acp` itself."""
+    return words[0] != "-m" or words[2:3] in (["demo"], ["doctor"])
 
 
 def serve_own(request: dict[str, Any]) -> dict[str, Any] | None:

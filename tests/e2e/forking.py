@@ -3,7 +3,7 @@
 Loading the product takes most of the processor's time of a short test. `ForkServer.patched()` makes `subprocess.Popen`
 (and so `anyio.open_process` and asyncio) fork what would be executed as ``python -m punie ...``, or as an example,
 through `fork_server.py`; every other command, and one that the fork server could not imitate, is executed as before.
-A forked demo or example forks the agents that it starts in the same way.
+A forked demo, doctor or example forks the agents that it starts in the same way.
 
 Linux only: what the fork server forks is a child of ours because Linux can make it one (`CLONE_PARENT`). Elsewhere, and
 with PUNIE_TEST_PROCESSES=executed, everything is executed.
