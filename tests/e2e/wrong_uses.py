@@ -225,7 +225,7 @@ USES: tuple[Wrong, ...] = (
     Wrong("chat --continue", 2, "no session of", "is stored", "punie sessions list", state="without sessions"),
     Wrong("ask", 2, "there is no prompt", "Usage: punie ask", "pipe one in", state="nothing on stdin"),
     Wrong("ask --session sess_nope hi", 2, "session", "There is no", "punie sessions list"),
-    Wrong("ask --session {SESSION} hi", 1, "The session", "is open in process", "Close it there", in_use, leaves=True,
+    Wrong("ask --session {SESSION} hi", 1, "The session", "is open in process", "close it there", in_use, leaves=True,
           state="another process has it open"),
     Wrong("sessions show nope", 1, "Nothing was done", "there is no session nope", "punie sessions list"),
     Wrong("sessions delete sess_nope", 1, "Nothing was done", "there is no session sess_nope", "punie sessions list"),
