@@ -17,6 +17,7 @@ from punie.application.replay.comparing import canonical, compared_words, first_
 from punie.application.replay.recording import NoReplayError, Recording, read_recording
 from punie.application.replay.run import AskedModel, Replay, Replayed, recorded_tools
 from punie.application.replay.shelf import Way
+from punie.commands.sessions.replay_report import Asked, Report
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
@@ -343,6 +344,23 @@ async def test_the_offered_tools_are_the_records_by_name() -> None:
     assert recorded_tools(await recorded(*turn(1, sent)))[0].names == ("edit_file",)
     assert recorded_tools(await recorded(PromptAccepted("t", Prompt.of_text("x")), *LOOK))[0].names == ("read_file",)
     assert recorded_tools(await recorded(PromptAccepted("t", Prompt.of_text("x"))))[0] == ToolCatalog()
+
+
+async def test_the_report_names_what_was_sent_otherwise() -> None:
+    async def sends(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(RequestBegun("i", (("read_file", "b"), ("mine", "m"))))
+        return StopReason.END_TURN
+
+    recording = await recorded(*turn(1, RequestBegun("i", (("read_file", "a"), ("theirs", "t")))))
+    report = Report(recording, await replayed(recording, sends), Asked("m", "e", 2, ("theirs",)))
+    assert report.fields()["sentOtherwise"] == ["read_file", "theirs", "mine"]
+    assert (
+        "only the names are known of theirs\nsent otherwise than recorded: read_file, theirs, mine\n" in report.text()
+    )
+    recording = await recorded(*turn(1, RequestBegun("j", ())))
+    report = Report(recording, await replayed(recording, sends), Asked("m", "e", 2, ()))
+    assert report.sent_otherwise == ["the instructions", "read_file", "mine"]
+    assert Report(recording, await Replay(recording, FakeClock()).run()).fields()["sentOtherwise"] == []
 
 
 async def test_a_session_that_is_too_long_or_empty_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ class Report:
             "log": {"equal": self.entry is None, "entry": self.entry, "sha256": _digest(replayed)},
             "recordedLog": {"entries": len(recorded), "sha256": _digest(recorded)},
             "unknownTools": [] if self.asked is None else list(self.asked.unknown),
-            "instructionsAsRecorded": self._instructions(),
+            "sentOtherwise": self.sent_otherwise,
             "requests": usage.requests,
             "inputTokens": usage.input_tokens,
             "outputTokens": usage.output_tokens,
@@ -123,11 +123,10 @@ class Report:
 
     def _about(self, asked: Asked) -> Iterator[str]:
         yield f"asked: {one_line(asked.model, LINE_CHARS)} (engine {one_line(asked.engine, LINE_CHARS)})"
-        names = ", ".join(asked.unknown[:NAMES]) + (" and more" if len(asked.unknown) > NAMES else "")
-        unknown = f"; only the names are known of {len(asked.unknown)}: {names}" if names else ""
+        unknown = f"; only the names are known of {_listed(asked.unknown)}" if asked.unknown else ""
         yield f"tools: {asked.tools}, by the log's names and today's definitions{unknown}"
-        if self._instructions() is False:
-            yield "instructions: not those of the record; Punie, AGENTS.md or the skills changed since"
+        if self.sent_otherwise:
+            yield f"sent otherwise than recorded: {_listed(self.sent_otherwise)}"
 
     def _about_words(self) -> Iterator[str]:
         differ = [words for words in self.words if not words.same]
@@ -147,14 +146,24 @@ class Report:
             yield f"The log is another one from entry {self.entry} of {len(recorded)} on:"
             yield from _difference(_line(recorded, self.entry), _line(replayed, self.entry))
 
-    def _instructions(self) -> bool | None:
-        """Whether the model had the instructions of the record; None where the logs do not both say so."""
+    @cached_property
+    def sent_otherwise(self) -> list[str] | None:
+        """The parts of the first request that differ from the record; None where the logs do not both have them."""
         old, new = (_begun(events) for events in (self.recording.events, self.done.events))
-        return None if old is None or new is None else old.instructions == new.instructions
+        if old is None or new is None:
+            return None
+        were, are = dict(old.tools), dict(new.tools)
+        names = [name for name in dict.fromkeys((*were, *are)) if were.get(name) != are.get(name)]
+        return [*(["the instructions"] if old.instructions != new.instructions else []), *names]
 
 
 def _begun(events: Sequence[LoggedEvent]) -> RequestBegun | None:
     return next((event for event in events if isinstance(event, RequestBegun)), None)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return one_line(", ".join(names[:NAMES]), 1_000) + more
 
 
 def _line(lines: Sequence[str], number: int) -> str:
