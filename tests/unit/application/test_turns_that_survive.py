@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio.abc import TaskGroup
 from attrs import define, evolve, field
 
 from punie.application.remote.recovery import AT_ONCE, TurnRecovery
@@ -108,10 +109,13 @@ class Parts:
     lent: object = None
     durable: bool = True
     remembers: Iterator[bool] = field(factory=lambda: iter(()))
+    flushes: Iterator[bool] = field(factory=lambda: iter(()))
+    tasks: TaskGroup | None = None
 
     def session(self) -> Any:
-        async def flush() -> None:
+        async def flush() -> bool:
             self.did.append("flush")
+            return next(self.flushes, True)
 
         async def remember(engine: str, memory: bytes) -> bool:
             self.did.append(f"remember {engine} {memory.decode()}")
@@ -136,6 +140,7 @@ class Parts:
         )  # fmt: skip
         return SimpleNamespace(
             id="s-1", model="m", effort="default", engine_name="e", lent=self.lent, log=LOG, recorder=recorder,
+            tasks=self.tasks,
             limits=TurnLimits(max_requests=3), instructions=SimpleNamespace(text=told), situation=told,
             durable=SimpleNamespace(book=self.book, order=ORDER, places=places) if self.durable else None,
             desk=SimpleNamespace(registry={"look": SimpleNamespace(descriptor=ToolDescriptor("look"))}),
@@ -212,6 +217,19 @@ async def test_no_call_is_made_of_an_answer_that_the_log_does_not_have(monkeypat
         await keeping.stepped(StepKind.REQUEST, "m", lambda: b"memory")
     assert parts.did == ["remember e memory"] * 3
     assert parts.book.entries["t-1"].steps == [(StepKind.REQUEST, "m")]
+
+
+async def test_a_turn_is_open_until_the_log_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its process could die in between, and no other one would bring it to its end."""
+    monkeypatch.setattr("punie.application.turns.keeping.AGAIN_S", 0.0)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            parts = Parts(flushes=iter((False, False)), tasks=tasks)
+            keeping = parts.keeping()
+            await keeping.begin("t-1")
+            await keeping.ended("end_turn")
+            assert parts.book.entries["t-1"].known.status is TurnStatus.OPEN
+    assert (parts.did, parts.book.entries["t-1"].known.status) == (["flush"] * 3, TurnStatus.ENDED)
 
 
 async def test_a_turn_that_was_called_off_is_cancelled_and_one_whose_book_is_lost_ends_with_its_process() -> None:

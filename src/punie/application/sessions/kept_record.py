@@ -325,10 +325,10 @@ class KeptRecord(SessionRecord):
         for entry in cut.waiting:
             await tell(entry)
 
-    async def flush(self) -> None:
+    async def flush(self) -> bool:
         with anyio.CancelScope(shield=True):
             self.entries.close_message()
-            await self.writer.try_to_write("what was left of it", lasting=False)
+            return await self.writer.try_to_write("what was left of it", lasting=False)
 
     async def keep(self) -> None:
         entries = self.entries

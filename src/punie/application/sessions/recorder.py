@@ -146,6 +146,7 @@ class SessionRecord(Protocol):
 
     def hand_on(self) -> None:
         """Record nothing more: another process goes on with the turn that runs."""
+        return
 
     def cut(self) -> Cut:
         """This moment in the record: the entries that are stored, and those that wait."""
@@ -156,9 +157,10 @@ class SessionRecord(Protocol):
         del cut, tell
         await anyio.lowlevel.checkpoint()
 
-    async def flush(self) -> None:
-        """Write what waits, as far as that works."""
+    async def flush(self) -> bool:
+        """Write what waits; False where it failed and may succeed later."""
         await anyio.lowlevel.checkpoint()
+        return True
 
     async def keep(self) -> None:
         """Write what waits a moment after it came, and renew the lease; until cancelled."""

@@ -128,9 +128,21 @@ class TurnKeeping:
         return steps
 
     async def ended(self, how: str) -> None:
-        """Record the end of the turn; never raises."""
-        if self.steps is not None:
+        """Record the end of the turn, once the log has it; never raises.
+
+        A process that dies before leaves an open turn, which another one brings to its end.
+        """
+        if self.steps is None:
+            return
+        if await self.session.recorder.record.flush():
             await self.steps.ended(how)
+        else:
+            self.session.tasks.start_soon(self._ended_later, self.steps, how)
+
+    async def _ended_later(self, steps: TurnSteps, how: str) -> None:
+        while not await self.session.recorder.record.flush():  # noqa: ASYNC110 - no one tells when the store is back
+            await anyio.sleep(AGAIN_S)
+        await steps.ended(how)
 
     def _lost(self, error: SessionStoreError) -> None:
         self.steps = None
