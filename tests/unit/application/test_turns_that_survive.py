@@ -222,9 +222,9 @@ async def test_no_call_is_made_of_an_answer_that_the_log_does_not_have(monkeypat
 async def test_a_turn_is_open_until_the_log_has_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its process could die in between, and no other one would bring it to its end."""
     monkeypatch.setattr("punie.application.turns.keeping.AGAIN_S", 0.0)
+    parts = Parts(flushes=iter((False, False)))
     with anyio.fail_after(10):
-        async with anyio.create_task_group() as tasks:
-            parts = Parts(flushes=iter((False, False)), tasks=tasks)
+        async with anyio.create_task_group() as parts.tasks:
             keeping = parts.keeping()
             await keeping.begin("t-1")
             await keeping.ended("end_turn")

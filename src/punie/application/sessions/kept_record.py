@@ -329,6 +329,7 @@ class KeptRecord(SessionRecord):
         with anyio.CancelScope(shield=True):
             self.entries.close_message()
             return await self.writer.try_to_write("what was left of it", lasting=False)
+        return False  # for the type checker alone: a shield swallows nothing
 
     async def keep(self) -> None:
         entries = self.entries
