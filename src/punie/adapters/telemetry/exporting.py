@@ -74,7 +74,7 @@ class Telemetry:
             self._metrics = Metrics(self._meters.get_meter("punie", self.version), self.load)
 
     def watch(self, session_id: str) -> Watch:
-        """What hears the events of a new session."""
+        """The hearer of the events of a new session."""
         hearers: list[Watch] = [] if self._metrics is None else [self._metrics.hear]
         if self._spans is not None:
             tracer = self._spans.get_tracer("punie", self.version)

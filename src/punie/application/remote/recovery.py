@@ -51,7 +51,7 @@ class TurnRecovery:
     _not_before_s: dict[str, float] = field(factory=dict[str, float], init=False)
     _seen_s: dict[str, float] = field(factory=dict[str, float], init=False)
     _at_hand: set[str] = field(factory=set[str], init=False)
-    _few: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(AT_ONCE), init=False)
+    _few: anyio.Semaphore = field(factory=lambda: anyio.Semaphore(AT_ONCE), init=False)
 
     async def keep(self) -> None:
         """Look again and again; until cancelled."""

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +43,8 @@ async def clipboard_picture(environ: Mapping[str, str], platform: str = sys.plat
     words = _reader(environ, platform)
     if words is None:
         raise ClipboardError(NOWHERE)
-    program = shutil.which(words[0], path=_absolute(environ.get("PATH", os.defpath)))
+    path = _absolute(environ.get("PATH", os.defpath))
+    program = await anyio.to_thread.run_sync(partial(shutil.which, words[0], path=path))
     if program is None:
         raise ClipboardError(f"A picture is read from the clipboard by {words[0]}: install {_PACKAGES[words[0]]}.")
     try:
@@ -73,7 +75,7 @@ def _absolute(path: str) -> str:
 
 
 async def _output(argv: Sequence[str], environ: Mapping[str, str], limit: int) -> bytes:
-    """What the program prints, cut soon after `limit` bytes; it is dead when this returns."""
+    """The output of the program, cut soon after `limit` bytes; it is dead when this returns."""
     process = PipedProcess(await anyio.to_thread.run_sync(start_piped, argv, "/", environ))
     data = bytearray()
     try:

@@ -1,4 +1,4 @@
-"""What a person pastes into the line of `punie chat`: long texts and pictures, each of which is one word there."""
+"""Pasted texts and pictures in the line of `punie chat`: a long text and a picture are one word there."""
 
 from __future__ import annotations
 
