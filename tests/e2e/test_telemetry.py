@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -119,13 +120,12 @@ def test_a_server_is_told_which_span_its_call_belongs_to_and_nothing_where_there
 
 @pytest.mark.parametrize("status", [404, 500, None], ids=["404", "500", "dead"])
 def test_a_collector_that_refuses_or_is_dead_harms_no_turn(status: int | None, tmp_path: Path):
-    with Receiver(status=status or 200) as receiver:
-        endpoint = receiver.endpoint
-        if status is not None:
-            done = turn(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
-            assert set(receiver.paths) == {"/v1/traces", "/v1/logs", "/v1/metrics"}
-    if status is None:
-        done = turn(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint)
+    with ExitStack() as alive:
+        receiver = alive.enter_context(Receiver(status=status or 200))
+        if status is None:
+            alive.close()
+        done = turn(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.endpoint)
+    assert set(receiver.paths) == (set() if status is None else {"/v1/traces", "/v1/logs", "/v1/metrics"})
     assert done.returncode == 3
     assert json.loads(done.stdout.splitlines()[-1])["stopReason"] == "end_turn"
     assert "Traceback" not in done.stderr
