@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import logging
 import pickle
+import threading
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -233,12 +234,20 @@ async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, m
     from punie.adapters.durable import book as durable_book
 
     made = DbosBooks(tmp_path)
-    await (await made.next()).begin(ORDER)
-    book = await made.next()
+    first = await (await made.next()).begin(ORDER)
+    await first.took(StepKind.REQUEST, "m")  # its thread runs: one that begins later would be that of the next book
+    book, free, work = await made.next(), threading.Event(), durable_book._Hand.work
+
+    def late(hand: Any) -> str:
+        free.wait(60)
+        return work(hand)
+
+    monkeypatch.setattr(durable_book._Hand, "work", late)
     with anyio.fail_after(60):
         monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 0.0)
         with pytest.raises(SessionStoreError):
             await book.claim("t-1")
+        free.set()
         assert list(await book.open_elsewhere()) == [ORDER]
         monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 30.0)
         taken = await book.claim("t-1")

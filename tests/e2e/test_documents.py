@@ -64,7 +64,21 @@ NOT_HERE = {
         "punie undo --path src/app.py": "as above",
         "punie undo sess_1a2b3c --turn 1": "as above",
     },
-    "docs/deployment.md": {"punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py"},
+    "docs/deployment.md": {
+        "punie sessions list": "needs that database: tests/e2e/test_shared_sessions.py",
+        'pg_dump --format=custom --schema=punie --file=punie.dump "$PUNIE_SESSIONS_STORE"': (
+            "needs that database: tests/integration/test_state_copies.py"
+        ),
+        "punie state backup punie-state.copy": "needs a state: tests/integration/test_state_copies.py",
+        "punie state restore punie-state.copy": "as above",
+        "docker compose --file packaging/compose/compose.yaml up --build --wait": "tests/e2e/test_packaging.py",
+        "psql \"$PUNIE_SESSIONS_STORE\" --command='DROP SCHEMA IF EXISTS punie_turns CASCADE'": "as above",
+        'pg_restore --clean --if-exists --single-transaction --dbname="$PUNIE_SESSIONS_STORE" punie.dump': "as above",
+    },
+    "docs/sessions.md": {
+        "punie sessions replay last --model anthropic:claude-x": "needs a key: tests/e2e/test_replay.py",
+        "punie sessions replay last --engine openai-agents": "as above",
+    },
 }
 """Commands of the pages that are parsed and not run, with where they are run instead."""
 

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 
 MODEL = "openai-chat:stub"
 REWIND = "_punie.dev/rewind"
+ASK = "session/request_permission"
 
 
 def write(path: str, content: str) -> Reply:
@@ -83,10 +84,11 @@ async def test_a_client_goes_back_and_the_model_has_never_heard_of_it(
 
 @pytest.mark.parametrize("version", [1, 2], ids=["v1", "v2"])
 async def test_undo_asks_and_is_refused_while_a_turn_runs(spawn: Spawn, project: Path, tmp_path: Path, version: int):
-    work = [call("write_file", path="a.txt", content="made\n"), text("made it")]
-    turns = (work, [*work, text("again")], [sleep(30)])
-    async with spawn(*turns, version=version, caps={}, args=("--mode", "accept-edits")) as ide:
+    asks = call("run_command", command="touch b.txt")
+    work = [asks, call("write_file", path="a.txt", content="made\n"), text("made it")]
+    async with spawn(work, [*work, text("again")], version=version, caps={}) as ide:
         session = await ide.open(project)
+        ide.person.will("allow_once", "allow_once")
         await ide.prompt(session, "first")
         ide.person.will("reject_once")
         turn = await ide.prompt(session, "/undo")
@@ -94,7 +96,7 @@ async def test_undo_asks_and_is_refused_while_a_turn_runs(spawn: Spawn, project:
         assert (project / "a.txt").exists()
         ide.person.will("allow_once")
         turn = await ide.prompt(session, "/undo 1 files")
-        assert "Taken back: 1 file, to before turn 1." in turn.text
+        assert "Taken back: 2 files, to before turn 1." in turn.text
         assert not (project / "a.txt").exists()
         turn = await ide.prompt(session, "/undo 9")
         assert "There is no turn 9" in turn.text
@@ -102,11 +104,13 @@ async def test_undo_asks_and_is_refused_while_a_turn_runs(spawn: Spawn, project:
         ide.person.will("allow_once")
         turn = await ide.prompt(session, "/undo 1 conversation")
         assert "Taken back: the conversation, to before turn 1." in turn.text
+        gate = ide.hold(ASK)
         running = await ide.start_prompt(session, "wait")
-        await ide.until(lambda: "wait" in ide.errors() or ide.log.updates(session), "the turn")
+        await ide.until(gate.arrived.is_set, "the question of a turn that runs")
         with pytest.raises(RpcError):
             await ide.request(REWIND, {"sessionId": session})
         await ide.cancel(session)
+        gate.open()
         await running.turn()
     shown = run_cli("sessions", "show", session, env=clean_environment(tmp_path / "home"), cwd=project)
     assert "> first" not in shown.stdout, shown.stdout
