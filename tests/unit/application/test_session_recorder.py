@@ -40,6 +40,7 @@ from punie.domain.session.log import (
     LoggedEvent,
     ProcessIdentity,
     PromptAccepted,
+    PromptSteered,
     SessionBegun,
 )
 from punie.domain.session.turn import StopReason, Usage
@@ -126,6 +127,31 @@ async def test_without_a_place_in_the_store_everything_is_only_handed_on() -> No
         await recorder.end_turn(StopReason.END_TURN, "e", b"state")
         await recorder.record.keep()
     assert lane.events == [TextDelta("hi", "m")]
+
+
+async def test_what_watches_hears_of_each_prompt_and_of_a_turn_that_is_left_to_another_process() -> None:
+    heard: list[object] = []
+    async with recording() as on:
+        on.recorder.watch = lambda _, event: heard.append(event)
+        await on.recorder.prompt("t", PROMPT)
+        await on.recorder.steered(PromptSteered("p", PROMPT))
+        await on.recorder.emit(TextDelta("hi", "m"))
+        on.recorder.hand_on()
+        await on.recorder.emit(TextDelta("never recorded", "m"))
+        await on.record.remember("e", b"state")
+        await on.recorder.end_turn(StopReason.END_TURN, "e", b"state")
+        await on.record.flush()
+        logged = await on.logged()
+        assert logged == [PromptAccepted("t", PROMPT), PromptSteered("p", PROMPT), TextDelta("hi", "m")]
+        assert await on.disk.snapshot("s") is None
+        on.recorder.go_on(PromptAccepted("t", PROMPT))
+    told = [
+        PromptAccepted("t", PROMPT),
+        PromptSteered("p", PROMPT),
+        TextDelta("hi", "m"),
+        TurnEnded(StopReason.CANCELLED),
+    ]
+    assert heard == [*told, TextDelta("never recorded", "m"), PromptAccepted("t", PROMPT)]
 
 
 async def test_every_turn_that_ends_says_how_full_the_context_is_by_then() -> None:

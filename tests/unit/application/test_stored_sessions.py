@@ -11,6 +11,7 @@ import anyio.lowlevel
 import pytest
 from attrs import define, field
 
+from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.sessions.kept_record import StoredMemory
 from punie.application.sessions.log_reading import PAGE
 from punie.application.sessions.recorder import EngineMemory
@@ -340,6 +341,28 @@ async def test_a_snapshot_that_nobody_can_read_is_none_and_the_log_says_so(
         sessions.store.garbled = True
     assert await sessions.memory("s", engine) == EngineMemory(None, (PersonSaid(GO), AgentSaid("one"), *since))
     assert "it goes on from its log" in caplog.text
+
+
+async def test_a_turn_that_was_broken_off_goes_on_from_what_its_engine_kept_within_it() -> None:
+    sessions, engine = Machine().process(1), Picky()
+    await a_log(
+        sessions, PromptAccepted("t-1", GO), TextDelta("one"), TurnEnded(StopReason.END_TURN),
+        PromptAccepted("t-2", GO), TextDelta("two"),
+    )  # fmt: skip
+    lease = await sessions.store.acquire("s")
+    stored = StoredMemory(sessions.store, "s", logging.getLogger("punie.test"))
+
+    async def goes_on(state: bytes, sequence: int) -> tuple[EngineMemory, bool]:
+        broken = BrokenTurn()
+        for entry in await sessions.store.read("s"):
+            broken.take(entry)
+        await sessions.store.append(lease, (), snapshot=EngineSnapshot("mine", sequence, state))
+        return await stored.within(engine, broken), broken.within
+
+    assert await goes_on(b"mine", 6) == (EngineMemory(b"mine"), True)
+    assert await goes_on(b"mine", 4) == (EngineMemory(b"mine"), False), "the turn is begun again"
+    whole = EngineMemory(None, (PersonSaid(GO), AgentSaid("one")))
+    assert await goes_on(b"garbled", 6) == (whole, False)
 
 
 async def test_a_snapshot_from_before_the_person_had_it_forgotten_is_not_gone_on_with() -> None:

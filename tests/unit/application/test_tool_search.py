@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from punie.application.offer.search import ToolIndex, synonyms, words_of
+from punie.application.tools.session.search_tools import FoundTools, SearchTools
 from punie.bootstrap.word_stems import stem
 from punie.domain.tools.tool import ToolDescriptor
+from punie.domain.values.json_value import freeze_object
 from tests.fakes.sixty_tools import HELD_OUT, TUNING, sixty_tools
 
 
@@ -110,3 +112,27 @@ def test_forms_of_a_word_have_one_stem(forms: tuple[str, ...]) -> None:
 def test_synonyms_go_both_ways() -> None:
     meant = synonyms(stem)
     assert all(word in meant[other] for word, others in meant.items() for other in others)
+
+
+@pytest.mark.anyio
+async def test_what_was_found_is_told_with_what_is_not_ready_yet() -> None:
+    one, other = (
+        ToolDescriptor("tracker__close", description="Close it."),
+        ToolDescriptor("tracker__open", description="Open it."),
+    )
+    late = (("mail", "it is starting"),)
+
+    async def told(found: FoundTools, missing: tuple[tuple[str, str], ...] = ()) -> str:
+        async def freshen() -> tuple[tuple[str, str], ...]:
+            return missing
+
+        result = await SearchTools(lambda _words, _most: found, freshen).run(freeze_object({"query": "close"}), None)  # type: ignore[arg-type]
+        return result.text
+
+    both = await told(FoundTools((one,), (other,)), late)
+    assert both.startswith("tracker__close: Close it.\n{")
+    assert both.endswith("tracker__open: Open it\nNot ready:\nmail: it is starting")
+    assert "Others" not in await told(FoundTools((one,)))
+    assert await told(FoundTools()) == "No tool fits 'close'. There are tools on: no server. Use other words."
+    nothing_yet = "Nothing was found yet for 'close'. There are tools on: tracker. Not ready:\nmail: it is starting"
+    assert await told(FoundTools(servers="tracker"), late) == nothing_yet
