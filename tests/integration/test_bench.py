@@ -190,3 +190,10 @@ def test_a_page_is_made_of_a_run(tmp_path: Path) -> None:
     plot = (tmp_path / "docs" / "plots" / "session.svg").read_text()
     assert "&lt;other&gt;" in plot
     assert ET.fromstring(plot).tag.endswith("svg")  # noqa: S314 - our own file
+    alone = {**run, "measured": "2026-02-03", "rows": [row.as_json() for row in rows[:-1]]}
+    for _ in range(2):  # on a machine without other agents
+        page.write_page(alone, tmp_path)
+        whole = (tmp_path / "docs" / "bench.md").read_text()
+        assert "Measured on 2026-02-03" in whole
+        assert "### Beside <other>, 2026-01-02\n" in whole
+        assert (tmp_path / "docs" / "plots" / "session.svg").read_text() == plot
