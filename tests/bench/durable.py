@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from tests.bench.client import RawClient
 from tests.bench.figures import Row, amount
-from tests.bench.world import World, expect
+from tests.bench.sessions import prompts_in_turn
+from tests.bench.world import World
 from tests.postgres_server import is_installed, postgres_server, remove_server
 
 _CALLS = 20
@@ -36,21 +37,9 @@ def _cost_of_a_step(world: World, name: str, store: Mapping[str, str]) -> Row:
     ]
     script = world.script([[*calls, {"text": "done"}]] * repeats)
     with _punie(world, script, {**store, "PUNIE_TURNS_DURABLE": "true"}) as kept, _punie(world, script, store) as bare:
-        times: list[list[float]] = [[], []]
-        sessions = [_begun(client) for client in (kept, bare)]
-        for number in range(repeats):
-            for place, client in enumerate((kept, bare)):
-                begin_ms = client.clock_ms()
-                expect(client.prompt(sessions[place], "go"), "done", "the prompt's answer")
-                if number:
-                    times[place].append((client.clock_ms() - begin_ms) / _STEPS)
+        times = [[each / _STEPS for each in own] for own in prompts_in_turn((kept, bare), repeats, _CALLS)]
     return amount("durable turns", f"a step on {name}", times[0], floor=("in other turns", times[1]), over=True)
 
 
 def _punie(world: World, script: str, more: Mapping[str, str]) -> RawClient:
     return world._client([*world.product, "acp", "--model", script], {**world.environment(), **more})
-
-
-def _begun(client: RawClient) -> str:
-    client.initialize()
-    return client.new_session()

@@ -116,18 +116,24 @@ def _cost_of_keeping(world: World) -> list[Row]:
         calls = [{"call": {"name": tool, "arguments": given}} for given in arguments]
         script = world.script([[*calls, {"text": "done"}]] * repeats)
         with world.punie(script) as kept, _not_keeping(world, script) as bare:
-            times: list[list[float]] = [[], []]
-            sessions = [_begun(client) for client in (kept, bare)]
-            for number in range(repeats):
-                for place, client in enumerate((kept, bare)):
-                    begin_ms = client.clock_ms()
-                    expect(client.prompt(sessions[place], "go"), "done", "the prompt's answer")
-                    ended = [update.get("status") for _, update in client.updates].count("completed")
-                    expect(ended, _CALLS, "the calls that succeeded")
-                    if number:
-                        times[place].append(client.clock_ms() - begin_ms)
+            times = prompts_in_turn((kept, bare), repeats, _CALLS)
         rows.append(ratio(_GROUP, f"a prompt with {_CALLS} {name}, kept", times[0], ("not kept", times[1])))
     return rows
+
+
+def prompts_in_turn(clients: tuple[RawClient, RawClient], repeats: int, calls: int) -> list[list[float]]:
+    """Milliseconds of the same prompt with so many calls, to one process after the other, without the first round."""
+    times: list[list[float]] = [[], []]
+    sessions = [_begun(client) for client in clients]
+    for number in range(repeats):
+        for place, client in enumerate(clients):
+            begin_ms = client.clock_ms()
+            expect(client.prompt(sessions[place], "go"), "done", "the prompt's answer")
+            ended = [update.get("status") for _, update in client.updates].count("completed")
+            expect(ended, calls, "the calls that succeeded")
+            if number:
+                times[place].append(client.clock_ms() - begin_ms)
+    return times
 
 
 def _begun(client: RawClient) -> str:
