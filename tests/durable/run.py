@@ -279,10 +279,10 @@ class Load:
         return sum(len(client.allowed) + client.done for client in self.clients)
 
     async def _kill(self, kills: int) -> None:
-        """Kill at random moments. They are told by the work that is done, so that they fit into it on any machine."""
-        most = 1.6 * len(self.clients) * self.calls / kills
+        """Kill at random moments, one in each equal part of the work: so all of them fit into it on any machine."""
+        part = 0.9 * len(self.clients) * self.calls / kills
         while self.outcome.kills < kills:
-            wanted = self._far + self.chance.uniform(0.0, most)
+            wanted = part * (self.outcome.kills + self.chance.random())
             while self._far < wanted:  # noqa: ASYNC110 - every client would have to tell
                 await anyio.sleep(0.02)
             await anyio.sleep(self.chance.uniform(0.0, 0.5))
