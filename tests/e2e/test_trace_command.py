@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from punie.adapters.html.trace_page import MARK
-from punie.commands.trace.run import PageError, new_page, page_target
+from punie.commands.running import CommandError
+from punie.commands.trace.run import new_page, page_target
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.scripts import call, fail, text, thought, usage, write
 
@@ -67,17 +68,17 @@ def test_a_session_that_is_not_there_or_was_not_kept_is_said_so(tmp_path: Path):
 def test_the_page_goes_where_it_is_told_and_over_nothing_else(tmp_path: Path):
     other = tmp_path / "mine.html"
     other.write_text("<!doctype html>\nmine")
-    with pytest.raises(PageError, match="is there already and is no trace"):
+    with pytest.raises(CommandError, match="is there already and is no trace"):
         page_target(str(other), "s", tmp_path, force=False)
     assert page_target(str(other), "s", tmp_path, force=True) == other
     other.write_text(f"<!doctype html>\n{MARK}\n")
     assert page_target(str(other), "s", tmp_path, force=False) == other
-    with pytest.raises(PageError, match="is a directory"):
+    with pytest.raises(CommandError, match="is a directory"):
         page_target(str(tmp_path), "s", tmp_path, force=False)
-    with pytest.raises(PageError, match="too long"):
+    with pytest.raises(CommandError, match="too long"):
         page_target("a" * 300, "s", tmp_path, force=False)
     assert page_target("~no-such-user/page", "s", tmp_path, force=False) == Path.cwd() / "~no-such-user/page"
-    with pytest.raises(PageError, match="is no file"):
+    with pytest.raises(CommandError, match="is no file"):
         page_target("/dev/null", "s", tmp_path, force=True)
 
 
@@ -85,7 +86,7 @@ def test_an_id_makes_no_path_and_a_folder_that_cannot_be_made_is_said(tmp_path: 
     folder = tmp_path / "state/traces"
     assert page_target(None, "../../etc/passwd\n", folder, force=False) == folder / "punie-trace-.._.._etc_passwd_.html"
     assert len(page_target(None, "x" * 10_000, folder, force=False).name) < 150
-    with pytest.raises(PageError, match="Name another with --output"):
+    with pytest.raises(CommandError, match="Name another with --output"):
         page_target(None, "s", Path("/dev/null/traces"), force=False)
 
 
@@ -100,5 +101,5 @@ def test_a_page_that_breaks_off_leaves_what_was_there(tmp_path: Path):
 
 
 def test_a_directory_that_takes_no_file_is_an_error_in_words(tmp_path: Path):
-    with pytest.raises(PageError, match="cannot be written"), new_page(tmp_path / "none" / "page.html"):
+    with pytest.raises(CommandError, match="cannot be written"), new_page(tmp_path / "none" / "page.html"):
         pass

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 from attrs import define
 
+from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
 from punie.adapters.storage.audit import SqlAuditTrail
 from punie.application.sessions.changed_files import (
@@ -23,12 +24,15 @@ from punie.application.sessions.changed_files import (
     shown_name,
 )
 from punie.application.sessions.log_reading import ids_of, logged_turns
+from punie.application.tools.files.proving import Proof, prove
 from punie.application.tools.files.rejecting import REJECT, take_rejected
 from punie.application.turns.review import REJECTED, by_person
 from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import state_dir
-from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
-from punie.commands.sessions.run import LAST, both_names, command_store, found_session, last_session, sessions_of
+from punie.commands.permissions.kept import kept_books
+from punie.commands.running import CommandError, Exit, command_environ, directory_of, start_logging, told, wrong
+from punie.commands.sessions.run import both_names, named_session, sessions_of, with_store
+from punie.domain.errors import ToldToModel
 from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import is_inside, shown_path
@@ -100,25 +104,23 @@ def _top(cwd: str) -> str:
     return str(next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here))
 
 
-async def chosen_session(store: SessionStore, given: str | None, cwd: str) -> SessionSummary | None:
-    """The session that was named, or the last one of the directory; None after a line on stderr."""
+async def chosen_session(store: SessionStore, given: str | None, cwd: str) -> SessionSummary:
+    """The session that was named, or the last one of the directory. Raises `CommandError`."""
     if given is not None:
-        return await (last_session(store) if given == LAST else found_session(store, given))
+        return await named_session(store, given)
     found = [summary for name in both_names(cwd) async for summary in sessions_of(store, name) if summary.turns]
     if found:
         return max(found, key=lambda summary: summary.updated_at)
     here = "this directory" if cwd == "." else display_exact(cwd)
-    wrong(
+    raise CommandError(
         f"no session of {here} is stored, so there is nothing to show or to take back. `punie sessions list --all` "
-        "names them all; name one, or its directory with --cwd."
+        "names them all; name one, or its directory with --cwd.",
+        Exit.FAILED,
     )
-    return None
 
 
 async def _changes(store: SessionStore, given: str | None, turn: int | None, cwd: str, flags: Mapping[str, Any]) -> int:
     session = await chosen_session(store, given, cwd)
-    if session is None:
-        return Exit.FAILED
     turns = ids_of(await logged_turns(store, session.id))
     if turn is not None and not 1 <= turn <= len(turns):
         return wrong(f"there is no turn {turn}: the session has {len(turns)}.")
@@ -136,8 +138,6 @@ async def _changes(store: SessionStore, given: str | None, turn: int | None, cwd
 def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str | None, **flags: Any) -> int:
     """Print the changes of a session, or accept or reject them; returns the exit code."""
     if given == VERIFY:
-        from punie.commands.changes.verify import run_verify
-
         return run_verify(flags["paths"], cwd, as_json=flags["as_json"])
     action, paths = given if given in {ACCEPT, REJECT} else None, flags["paths"]
     if flags["patch"] and flags["as_json"]:
@@ -152,8 +152,44 @@ def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str |
         "hunks": flags["hunks"] or (),
         "paths": [os.path.abspath(os.path.join(cwd, path)) for path in paths],  # noqa: PTH100, PTH118 - no link is followed
     }
-    store = command_store()
+    return with_store(lambda store: _changes(store, session if action else given, turn, cwd, flags))
+
+
+MOST_ROWS = 1_000_000
+
+
+def run_verify(names: Sequence[str], cwd: str, *, as_json: bool) -> int:
+    """Print what is proven of a commit's files; returns the exit code: 1 where anything is refuted."""
+    if len(names) > 1:
+        return wrong("`punie changes verify` takes one commit.")
+    directory_of(cwd)
+    environ = command_environ()
+    audit = kept_books(environ).audit
+
+    async def run() -> Proof:
+        made = await DulwichRepository(cwd, (cwd,)).commit_files(*(names or ("HEAD",)))
+        report = await audit.verify()
+        fault = next((one.fault for one in (report, *report.others) if one.fault), None)
+        return prove(made, await audit.latest(MOST_ROWS), fault)
+
     try:
-        return anyio.run(lambda: _changes(store, session if action else given, turn, cwd, flags))
-    finally:
-        store.close()
+        proof = anyio.run(run)
+    except ToldToModel as error:
+        said = f"{display_exact(str(error))} Verified is a commit that carries a receipt, in its own repository."
+        return wrong(said, Exit.FAILED)
+    value = {
+        "commit": proof.commit, "session": proof.session, "model": proof.model, "said": proof.said,
+        "files": [{"path": file.path, "standing": file.standing, "why": file.why} for file in proof.files],
+    }  # fmt: skip
+    return told(value, proof_text(proof), as_json=as_json, exit_code=Exit.FAILED if proof.refuted else Exit.DONE)
+
+
+def proof_text(proof: Proof) -> str:
+    """The commit, and its files with the standing of each, safe to show."""
+    lines = [f"commit {proof.commit}"]
+    lines += [f"session {shown_name(proof.session)}, model {shown_name(proof.model)}"] if proof.model else []
+    lines += [shown_name(proof.said)] if proof.said else []
+    for file in proof.files:
+        why = f" ({shown_name(file.why)})" if file.why and file.why != proof.said else ""
+        lines.append(f"  {shown_name(file.path) or '(no files)'}: {file.standing}{why}")
+    return "\n".join(lines) + "\n"

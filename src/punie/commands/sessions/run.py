@@ -9,7 +9,6 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -27,7 +26,7 @@ from punie.adapters.storage.sessions.exported_file import (
 from punie.application.sessions.log_reading import Conversation
 from punie.bootstrap.optional_parts import session_store, user_settings
 from punie.commands.permissions.kept import moment
-from punie.commands.running import Exit, command_environ, start_logging, told, wrong
+from punie.commands.running import CommandError, Exit, command_environ, start_logging, told, wrong
 from punie.domain.session.events import CallFinished, ModeChanged, ModelChanged, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptSteered, SessionSummary
 from punie.domain.session.turn import StopReason
@@ -49,14 +48,18 @@ SHORTEST_PREFIX = 6
 LAST = "last"
 
 
-def command_store() -> KeptStore:
-    """The store for a command about what is kept, which logs warnings alone. Raises `SettingsError`."""
+def with_store(work: Callable[[KeptStore], Awaitable[int]]) -> int:
+    """The exit code of that work with the store of sessions, which logs warnings alone. Raises `SettingsError`."""
     environ = command_environ()
-    return session_store(environ, user_settings(environ, {}), start_logging(environ, None))
+    store = session_store(environ, user_settings(environ, {}), start_logging(environ, None))
+    try:
+        return anyio.run(work, store)
+    finally:
+        store.close()
 
 
-async def found_session(store: SessionStore, given: str) -> SessionSummary | None:
-    """The session with that id, or the only one whose id begins so; None after a line on stderr that says why."""
+async def found_session(store: SessionStore, given: str) -> SessionSummary:
+    """The session with that id, or the only one whose id begins so. Raises `CommandError`."""
     exact = await store.summary(given)
     if exact is not None:
         return exact
@@ -69,17 +72,17 @@ async def found_session(store: SessionStore, given: str) -> SessionSummary | Non
         if len(alike) == 1:
             return alike[0]
         what = f"{len(alike)} sessions begin with {shown}" if alike else f"there is no session {shown}"
-    wrong(f"{what}. Nothing was done; `punie sessions list` shows the ids.")
-    return None
+    raise CommandError(f"{what}. Nothing was done; `punie sessions list` shows the ids.", Exit.FAILED)
 
 
-async def last_session(store: SessionStore) -> SessionSummary | None:
-    """The session that was changed last, of any directory; None after a line on stderr."""
+async def named_session(store: SessionStore, given: str) -> SessionSummary:
+    """As `found_session`; for `last` the session that was changed last, of any directory."""
+    if given != LAST:
+        return await found_session(store, given)
     page = await store.sessions(None, None, 1)
-    if page.sessions:
-        return page.sessions[0]
-    wrong("no session is stored yet. Nothing was done.")
-    return None
+    if not page.sessions:
+        raise CommandError("no session is stored yet. Nothing was done.", Exit.FAILED)
+    return page.sessions[0]
 
 
 async def sessions_of(store: SessionStore, cwd: str | None) -> AsyncIterator[SessionSummary]:
@@ -116,8 +119,6 @@ class SessionsMode:
     async def show(self, given: str) -> int:
         """Print a conversation as a person reads it, or with JSON all of its events."""
         summary = await found_session(self.store, given)
-        if summary is None:
-            return Exit.FAILED
         if self.as_json:
             await self._show_json(summary)
             return 0
@@ -132,8 +133,6 @@ class SessionsMode:
     async def export(self, given: str) -> int:
         """Print a session as JSON lines, for `import`."""
         summary = await found_session(self.store, given)
-        if summary is None:
-            return Exit.FAILED
         async with aclosing(exported(self.store, summary)) as lines:
             async for line in lines:
                 sys.stdout.write(line + "\n")
@@ -144,8 +143,6 @@ class SessionsMode:
     async def delete(self, given: str) -> int:
         """Forget a session."""
         summary = await found_session(self.store, given)
-        if summary is None:
-            return Exit.FAILED
         if not await self.store.delete(summary.id):
             return wrong(f"{one_line(summary.id, 80)} is gone already.", Exit.FAILED)
         said = f"{one_line(summary.id, 80)} is deleted, with all that was said in it.\n"
@@ -195,19 +192,19 @@ class SessionsMode:
 
 def run_sessions(action: str, *, as_json: bool, **flags: Any) -> int:
     """Run one of the actions; `flags` are the arguments of its method. Returns the exit code."""
-    store = command_store()
-    mode = SessionsMode(store, as_json)
-    actions: Mapping[str, Callable[..., Awaitable[int]]] = {
-        "list": mode.list,
-        "show": mode.show,
-        "export": mode.export,
-        "delete": mode.delete,
-        "import": mode.take_in,
-    }
-    try:
-        return anyio.run(partial(actions[action], **flags))
-    finally:
-        store.close()
+
+    def work(store: KeptStore) -> Awaitable[int]:
+        mode = SessionsMode(store, as_json)
+        actions: Mapping[str, Callable[..., Awaitable[int]]] = {
+            "list": mode.list,
+            "show": mode.show,
+            "export": mode.export,
+            "delete": mode.delete,
+            "import": mode.take_in,
+        }
+        return actions[action](**flags)
+
+    return with_store(work)
 
 
 def _opened(name: str) -> BinaryIO:

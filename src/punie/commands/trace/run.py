@@ -15,15 +15,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
-import anyio
 from attrs import define, field
 
 from punie import __version__
 from punie.adapters.html.trace_page import MARK, TracePage
 from punie.bootstrap.settings.files import state_dir
-from punie.commands.running import Exit, wrong
-from punie.commands.sessions.run import LAST, command_store, found_session, last_session
-from punie.domain.errors import PunieError, SettingsError
+from punie.commands.running import CommandError, Exit
+from punie.commands.sessions.run import named_session, with_store
 from punie.domain.session.log import SessionSummary
 from punie.domain.session.open_turn import OUTLINE
 from punie.domain.session.timeline import Call, SessionOutline, Totals, TurnTimeline
@@ -101,15 +99,11 @@ MARK_WITHIN = 200
 NAME_CHARS = 100
 
 
-class PageError(Exception):
-    """The page cannot be written; the message says why and what to do."""
-
-
 @contextmanager
 def new_page(target: Path) -> Generator[Callable[[str], object]]:
     """A function that writes pieces of a page; the file takes its place at once, and only when the block succeeds.
 
-    The file is readable by its owner only. Raises `PageError`.
+    The file is readable by its owner only. Raises `CommandError`.
     """
     try:
         with draft_of(target) as file:
@@ -118,9 +112,9 @@ def new_page(target: Path) -> Generator[Callable[[str], object]]:
         raise _unwritable(target, error) from error
 
 
-def _unwritable(target: Path, error: OSError) -> PageError:
+def _unwritable(target: Path, error: OSError) -> CommandError:
     why = (error.strerror or "it cannot be written").lower()
-    return PageError(f"{one_line(str(target), 300)} cannot be written: {why}. Name another with --output.")
+    return CommandError(f"{one_line(str(target), 300)} cannot be written: {why}. Name another with --output.")
 
 
 def page_name(session_id: str) -> str:
@@ -136,7 +130,7 @@ def pages_folder(environ: Mapping[str, str]) -> Path:
 def page_target(output: str | None, session_id: str, folder: Path, *, force: bool) -> Path:
     """The path of the page, below `folder` unless a person chose it; the folder is made, for its owner only.
 
-    Raises `PageError` where that cannot be, or another file would be overwritten.
+    Raises `CommandError` where that cannot be, or another file would be overwritten.
     """
     if output is None:
         try:
@@ -155,12 +149,12 @@ def page_target(output: str | None, session_id: str, folder: Path, *, force: boo
 def _require_free(target: Path, *, force: bool) -> None:
     shown = one_line(str(target), 300)
     if target.is_dir():
-        raise PageError(f"{shown} is a directory. Name a file with --output.")
+        raise CommandError(f"{shown} is a directory. Name a file with --output.")
     if target.exists():
         if not target.is_file():
-            raise PageError(f"{shown} is no file. Name one with --output.")
+            raise CommandError(f"{shown} is no file. Name one with --output.")
         if not force and not _is_page(target):
-            raise PageError(f"{shown} is there already and is no trace. Name another one, or say --force.")
+            raise CommandError(f"{shown} is there already and is no trace. Name another one, or say --force.")
 
 
 def _is_page(target: Path) -> bool:
@@ -190,10 +184,11 @@ async def _write(store: SessionStore, summary: SessionSummary, target: Path, *, 
 
 
 async def _trace(store: SessionStore, given: str, output: str | None, *, force: bool, in_browser: bool) -> int:
-    summary = await (last_session(store) if given == LAST else found_session(store, given))
-    if summary is None:
-        sys.stderr.write("Only sessions that were kept can be shown; `sessions.keep = false` keeps none.\n")
-        return Exit.FAILED
+    try:
+        summary = await named_session(store, given)
+    except CommandError as error:
+        hint = "Only sessions that were kept can be shown; `sessions.keep = false` keeps none."
+        raise CommandError(f"{error}\n{hint}", Exit.FAILED) from None
     target = page_target(output, summary.id, pages_folder(os.environ), force=force)
     await _write(store, summary, target, force=force)
     sys.stdout.write(f"{display_safe(str(target))}\n")
@@ -206,15 +201,4 @@ async def _trace(store: SessionStore, given: str, output: str | None, *, force: 
 
 def run_trace(*, given: str, output: str | None = None, force: bool = False, in_browser: bool = False) -> int:
     """Write the page and print its path; returns the exit code."""
-    try:
-        store = command_store()
-    except SettingsError as error:
-        return wrong(str(error))
-    try:
-        return anyio.run(lambda: _trace(store, given, output, force=force, in_browser=in_browser))
-    except PageError as error:
-        return wrong(str(error))
-    except PunieError as error:
-        return wrong(str(error), Exit.FAILED)
-    finally:
-        store.close()
+    return with_store(lambda store: _trace(store, given, output, force=force, in_browser=in_browser))

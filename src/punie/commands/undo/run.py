@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 import anyio.to_thread
+from attrs import frozen
 
 from punie.adapters.git.repository import DulwichRepository
 from punie.adapters.local.files.file_history import LocalFileHistory, history_folder
@@ -25,67 +23,62 @@ from punie.application.tools.files.tree_watch import TreeWatch
 from punie.application.turns.review import by_person
 from punie.bootstrap.settings.files import state_dir
 from punie.commands.changes.run import audit_trail, chosen_session
-from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging, wrong
-from punie.commands.sessions.run import command_store
+from punie.commands.running import Exit, command_environ, confirm, directory_of, start_logging, told, wrong
+from punie.commands.sessions.run import with_store
 from punie.domain.errors import ToolFailedError
 from punie.domain.session.log import SessionSummary
 from punie.ports.history import Part
 from punie.ports.sessions import SessionStore
 
 
-async def _undo(
-    store: SessionStore,
-    given: str | None,
-    turn: int | None,
-    part: Part,
-    paths: Sequence[str],
-    cwd: str,
-    *,
-    yes: bool,
-    as_json: bool,
-) -> int:
-    session = await chosen_session(store, given, cwd)
-    if session is None:
-        return Exit.FAILED
-    log = start_logging(command_environ(), None)
-    # Refuses, with the holder, where another process has the session open.
-    kept = await StoredSessions(store, LocalClock(), log).take_up(session.id, owner=session.owner)
-    try:
-        record = KeptRecord(kept, LocalClock(), log)
-        return await _taken_back(store, session, record, turn, part, paths, yes=yes, as_json=as_json)
-    finally:
-        await kept.let_go()
+@frozen
+class UndoMode:
+    """One run of the command; methods return the exit code, and raise `PunieError` where the store fails."""
 
+    turn: int | None
+    part: Part
+    paths: Sequence[str]
+    yes: bool
+    as_json: bool
 
-async def _taken_back(
-    store: SessionStore,
-    session: SessionSummary,
-    record: KeptRecord,
-    turn: int | None,
-    part: Part,
-    paths: Sequence[str],
-    *,
-    yes: bool,
-    as_json: bool,
-) -> int:
-    history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
-    await anyio.to_thread.run_sync(lambda: remove_abandoned(temporary_folder()))
-    await history.recover(committed_in(store, session.id))
-    roots = (session.cwd, *session.additional_directories)
-    await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()
-    try:
-        plan = await session_plan(history, record, turn, part, _named(paths, session.cwd))
-    except ToolFailedError as error:
-        return wrong(str(error))
-    if plan.is_empty:
-        return _told(plan, session.cwd, as_json=as_json)
-    confirm(f"{plan_text(plan, session.cwd)}\n", "Take this back?", yes=yes, as_json=as_json, to="take it back")
-    done, trail = await take_session_back(history, record, plan), audit_trail()
-    try:
-        trail.record(by_person(time.time(), session.id, "undo", f"Going back to before turn {plan.turn}"))
-    finally:
-        await trail.aclose()
-    return _told(done, session.cwd, as_json=as_json)
+    async def run(self, store: SessionStore, given: str | None, cwd: str) -> int:
+        """Take the session back that was named, or the last one of the directory."""
+        session = await chosen_session(store, given, cwd)
+        log = start_logging(command_environ(), None)
+        # Refuses, with the holder, where another process has the session open.
+        kept = await StoredSessions(store, LocalClock(), log).take_up(session.id, owner=session.owner)
+        try:
+            return await self._taken_back(store, session, KeptRecord(kept, LocalClock(), log))
+        finally:
+            await kept.let_go()
+
+    async def _taken_back(self, store: SessionStore, session: SessionSummary, record: KeptRecord) -> int:
+        history = LocalFileHistory(history_folder(str(state_dir(command_environ())), session.id))
+        await anyio.to_thread.run_sync(lambda: remove_abandoned(temporary_folder()))
+        await history.recover(committed_in(store, session.id))
+        roots = (session.cwd, *session.additional_directories)
+        await TreeWatch(history, DulwichRepository(session.cwd, roots)).settle()
+        try:
+            plan = await session_plan(history, record, self.turn, self.part, _named(self.paths, session.cwd))
+        except ToolFailedError as error:
+            return wrong(str(error))
+        if plan.is_empty:
+            return self._told(plan, session.cwd)
+        shown = f"{plan_text(plan, session.cwd)}\n"
+        confirm(shown, "Take this back?", yes=self.yes, as_json=self.as_json, to="take it back")
+        done, trail = await take_session_back(history, record, plan), audit_trail()
+        try:
+            trail.record(by_person(time.time(), session.id, "undo", f"Going back to before turn {plan.turn}"))
+        finally:
+            await trail.aclose()
+        return self._told(done, session.cwd)
+
+    def _told(self, plan: RewindPlan, cwd: str) -> int:
+        """Print the end; the exit code is not 0 where a file stays as it is."""
+        kept = "".join(f"  {line}\n" for line in kept_lines(plan, cwd))
+        text = f"{plan_text(plan, cwd)}\n" if plan.is_empty else f"{done_text(plan)}\n{kept}"
+        exit_code = Exit.FAILED if plan.kept else Exit.DONE
+        return told(plan.outcome.as_object(), text, as_json=self.as_json, exit_code=exit_code)
 
 
 def _named(paths: Sequence[str], cwd: str) -> list[str]:
@@ -93,25 +86,10 @@ def _named(paths: Sequence[str], cwd: str) -> list[str]:
     return [str(Path(os.path.realpath(Path(cwd, path).parent), Path(path).name)) for path in paths]
 
 
-def _told(plan: RewindPlan, cwd: str, *, as_json: bool) -> int:
-    """Print the end; returns the exit code, which is not 0 where a file stays as it is."""
-    if as_json:
-        sys.stdout.write(json.dumps(plan.outcome.as_object()) + "\n")
-    elif plan.is_empty:
-        sys.stdout.write(plan_text(plan, cwd) + "\n")
-    else:
-        kept = "".join(f"  {line}\n" for line in kept_lines(plan, cwd))
-        sys.stdout.write(f"{done_text(plan)}\n{kept}")
-    return Exit.FAILED if plan.kept else Exit.DONE
-
-
 def run_undo(
     *, given: str | None, turn: int | None, part: str, paths: Sequence[str], yes: bool, as_json: bool, cwd: str
 ) -> int:
     """Take back what the turns of a session changed and said; returns the exit code."""
     directory_of(cwd)
-    store = command_store()
-    try:
-        return anyio.run(lambda: _undo(store, given, turn, Part(part), paths, cwd, yes=yes, as_json=as_json))
-    finally:
-        store.close()
+    mode = UndoMode(turn, Part(part), paths, yes, as_json)
+    return with_store(lambda store: mode.run(store, given, cwd))
