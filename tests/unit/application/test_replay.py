@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from punie.adapters.storage.sessions.event_codec import encoded
 from punie.application.replay import recording as recordings
-from punie.application.replay.comparing import canonical, compared_words, first_difference
+from punie.application.replay.door import Way
 from punie.application.replay.recording import NoReplayError, Recording, read_recording
 from punie.application.replay.run import AskedModel, Replay, Replayed, recorded_tools
-from punie.application.replay.shelf import Way
-from punie.commands.sessions.replay_report import Asked, Report
+from punie.commands.sessions.replay_report import Asked, Report, canonical, compared_words, first_difference
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
@@ -140,7 +139,7 @@ FIRST, SECOND = ("I look.", read("a"), read("b"), CHANGE, "Done."), (read("a"), 
 
 
 def logs(recording: Recording, done: Replayed) -> tuple[list[str], list[str]]:
-    return canonical(recording.events, encoded), canonical(done.events, encoded)
+    return canonical(recording.events), canonical(done.events)
 
 
 async def test_a_log_that_is_told_again_is_the_same_byte_by_byte() -> None:
@@ -382,6 +381,6 @@ def test_no_log_breaks_a_replay(events: list[LoggedEvent]) -> None:
         await Replay(recording, FakeClock()).run()
         calls = [(call.announced.tool, call.announced.raw_input) for call in recording.calls]
         await replayed(recording, model(*([calls] * 20)))
-        canonical(recording.events, encoded)
+        canonical(recording.events)
 
     anyio.run(both)

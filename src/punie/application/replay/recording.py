@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from attrs import define, field, frozen
 
@@ -36,6 +37,8 @@ from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import Prompt, ResultContent, Text
 from punie.domain.values.json_value import JsonValue, json_text
 from punie.ports.sessions import SessionStore
+
+E = TypeVar("E", RequestBegun, SituationTold)
 
 MOST_ENTRIES = 100_000
 MOST_CHARS = 256 * 1_048_576
@@ -183,7 +186,7 @@ class Recording:
         """The calls of all turns, in order."""
         return tuple(call for turn in self.turns for call in turn.calls)
 
-    def first(self, kind: type[RequestBegun | SituationTold]) -> RequestBegun | SituationTold | None:
+    def first(self, kind: type[E]) -> E | None:
         """The first event of that kind, which says what the model was offered and told."""
         return next((event for event in self.events if isinstance(event, kind)), None)
 

@@ -9,9 +9,8 @@ import anyio.lowlevel
 from attrs import define, evolve, field, frozen
 
 from punie.application.desk.turn_desk import RequestWatch
-from punie.application.replay.door import ReplayDoor, ReplayedTurn
+from punie.application.replay.door import CallShelf, Divergence, ReplayDoor, ReplayedTurn, Way, shown_call
 from punie.application.replay.recording import RecordedTurn, Recording
-from punie.application.replay.shelf import CallShelf, Divergence, Way, shown_call
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.tools.own_tools import DESCRIPTORS
 from punie.application.turns.model_shelf import ContextGauge
@@ -69,9 +68,9 @@ def recorded_tools(recording: Recording) -> tuple[ToolCatalog, tuple[str, ...]]:
     kinds = {call.announced.tool: call.announced.kind for call in recording.calls}
     sent, told = recording.first(RequestBegun), recording.first(SituationTold)
     names: tuple[str, ...] = tuple(kinds)
-    if isinstance(sent, RequestBegun) and sent.tools:
+    if sent is not None and sent.tools:
         names = tuple(name for name, _ in sent.tools)
-    elif isinstance(told, SituationTold) and told.now.tools:
+    elif told is not None and told.now.tools:
         names = told.now.tools
     usable = [name for name in dict.fromkeys(names) if NAME_PATTERN.fullmatch(name)]
     known: Mapping[str, ToolDescriptor] = DESCRIPTORS

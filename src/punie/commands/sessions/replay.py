@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 
-import anyio
 import anyio.to_thread
 from attrs import evolve
 
@@ -19,13 +19,13 @@ from punie.application.replay.recording import NoReplayError, Recording, read_re
 from punie.application.replay.run import AskedModel, Replay, recorded_tools
 from punie.application.turns.instructions import Instructions
 from punie.bootstrap.engines import Engines, engine_of
-from punie.bootstrap.optional_parts import session_store, user_settings
+from punie.bootstrap.optional_parts import user_settings
 from punie.bootstrap.settings.files import state_dir
 from punie.bootstrap.settings.keys import ENGINE
 from punie.bootstrap.settings.settings import Settings
-from punie.commands.running import CommandError, Exit, command_environ, start_logging, told, unless_interrupted
+from punie.commands.running import CommandError, Exit, command_environ, told, unless_interrupted
 from punie.commands.sessions.replay_report import Asked, Report
-from punie.commands.sessions.run import LAST, found_session, last_session
+from punie.commands.sessions.run import named_session, with_store
 from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.log import SessionBegun, SituationTold
@@ -33,31 +33,26 @@ from punie.domain.session.situation import Situation
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
+from punie.ports.sessions import SessionStore
 
 
 def run_replay(*, given: str, model: str | None, engine: str | None, prompt: str | None, as_json: bool) -> int:
     """Replay a session and say where it goes another way; returns the exit code, 1 where it does."""
-    environ = command_environ()
-    store = session_store(environ, user_settings(environ, {}), start_logging(environ, None))
 
-    async def work() -> int:
-        summary = await (last_session(store) if given == LAST else found_session(store, given))
-        if summary is None:
-            return Exit.FAILED
+    async def work(store: SessionStore) -> int:
+        summary = await named_session(store, given)
         recording = await read_recording(store, summary.id, lambda event: len(encoded(event)[1]))
         if model is None and engine is None and prompt is None:
             report = Report(recording, await Replay(recording, LocalClock()).run())
         else:
-            report = await _asked(environ, recording, _model(recording, model), engine, prompt)
+            report = await _asked(command_environ(), recording, _model(recording, model), engine, prompt)
         exit_code = Exit.DONE if report.same else Exit.FAILED
         return told(report.fields(), report.text(), as_json=as_json, exit_code=exit_code)
 
     try:
-        return anyio.run(unless_interrupted, work)
+        return with_store(lambda store: unless_interrupted(partial(work, store)))
     except NoReplayError as error:
         raise CommandError(f"{one_line(given, 80)} cannot be replayed: {error}.", Exit.FAILED) from None
-    finally:
-        store.close()
 
 
 def _model(recording: Recording, given: str | None) -> str:
@@ -116,8 +111,7 @@ async def _instructions(recording: Recording, settings: Settings, model: str) ->
     roots = (begun.cwd, *begun.additional_directories)
     if "\0" in "".join(roots):
         raise NoReplayError("its directory has no name that any system allows")
-    first = recording.first(SituationTold)
-    situation = first if isinstance(first, SituationTold) else SituationTold("", (), Situation())
+    situation = recording.first(SituationTold) or SituationTold("", (), Situation())
     notes = LocalProjectNotes(LocalPathGuard(roots, begun.cwd), begun.cwd, begun.additional_directories)
     skills = LocalSkills(settings.skills_folder, roots, logging.getLogger("punie"))
     return await Instructions(begun.cwd, notes, skills, told=situation).text(situation.now)
