@@ -11,6 +11,7 @@ import pytest
 
 from punie.bootstrap.settings.files import database_file, state_dir
 from punie.cli import main
+from punie.commands.running import ended
 from punie.commands.usage.run import local_day, parse_since, run_disable, run_usage
 
 pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
@@ -30,7 +31,7 @@ def usage(**changes: object) -> int:
     given: dict[str, object] = {
         "since": None, "session": None, "by": "tool", "form": None, "cwd": ".", "disable": (), **changes,
     }  # fmt: skip
-    return run_usage(**given)  # type: ignore[arg-type]
+    return ended(lambda: run_usage(**given))  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------------------------------------- time

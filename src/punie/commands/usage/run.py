@@ -25,7 +25,7 @@ from punie.commands.settings_writing import disable_tools
 from punie.commands.tools.shown import costs_of
 from punie.commands.usage.budgets import budgets_json, budgets_of, budgets_text
 from punie.commands.usage.report import Table, UsageReport, unused_text, usage_csv, usage_json, usage_report, usage_text
-from punie.domain.errors import PunieError, SettingsError
+from punie.domain.errors import SettingsError
 from punie.domain.tools.tool import NAME_PATTERN
 from punie.domain.values.display import display_safe, one_line
 
@@ -46,23 +46,16 @@ class UsageMode:
 
     async def run(self) -> int:
         """Print the sums of the ledger; returns the exit code."""
-        try:
-            books = books_of(self.environ, user_settings(self.environ, {}), self.log)
-        except SettingsError as error:
-            return wrong(str(error))
+        books = books_of(self.environ, user_settings(self.environ, {}), self.log)
         ledger = books.usage
         calls = await ledger.calls(since=self.since, session_id=self.session_id)
         turns = await ledger.turns(since=self.since, session_id=self.session_id)
         if ledger.trouble is not None or books.state.hindered:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
-        try:
-            settings = load_settings(self.environ, {}, str(self.cwd))
-            async with open_session_here(str(self.cwd), environ=self.environ) as session:
-                await session.live.desk.offered.freshen()
-                offered = costs_of(session.registry.catalog(), settings.disclosure).tools
-        except PunieError as error:
-            wrong(str(error))
-            return Exit.USAGE if isinstance(error, SettingsError) else Exit.FAILED
+        settings = load_settings(self.environ, {}, str(self.cwd))
+        async with open_session_here(str(self.cwd), environ=self.environ) as session:
+            await session.live.desk.offered.freshen()
+            offered = costs_of(session.registry.catalog(), settings.disclosure).tools
         budgets = await budgets_of(settings.budget, ledger, self.session_id)
         sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day), budgets))
         return 0
