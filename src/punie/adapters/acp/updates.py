@@ -107,11 +107,17 @@ def plan_entries(event: PlanChanged) -> list[dict[str, object]]:
     ]
 
 
-def _commands(event: CommandsChanged) -> dict[str, object]:
-    listed: list[dict[str, object]] = []
-    for command in event.commands:
-        one: dict[str, object] = {"name": command.name, "description": command.description}
-        listed.append(one if command.hint is None else {**one, "input": {"hint": command.hint}})
+def listed_commands(
+    of_command: Mapping[str, str], of_input: Mapping[str, str], event: CommandsChanged
+) -> dict[str, object]:
+    """The commands of a session; the versions of ACP have different members beside their names and hints."""
+    listed = [
+        {
+            **of_command, "name": command.name, "description": command.description,
+            **present(input=None if command.hint is None else {**of_input, "hint": command.hint}),
+        }
+        for command in event.commands
+    ]  # fmt: skip
     return {"sessionUpdate": "available_commands_update", "availableCommands": listed}
 
 
@@ -129,10 +135,8 @@ def _context(event: ContextUsed) -> dict[str, object] | None:
 
 
 def _chunk(kind: str, event: TextDelta | ThoughtDelta) -> dict[str, object]:
-    update: dict[str, object] = {"sessionUpdate": kind, "content": {"type": "text", "text": event.text}}
-    if event.message_id is not None:
-        update["messageId"] = event.message_id
-    return update
+    content = {"type": "text", "text": event.text}
+    return {"sessionUpdate": kind, "content": content, **present(messageId=event.message_id)}
 
 
 def announced_call(event: ToolCallAnnounced) -> dict[str, object]:
@@ -242,7 +246,7 @@ _FORMS: Mapping[type, Callable[..., dict[str, object] | None]] = {
     TitleChanged: _titled,
     PlanChanged: _plan,
     ContextUsed: _context,
-    CommandsChanged: _commands,
+    CommandsChanged: partial(listed_commands, {}, {}),
     NoticeGiven: _notice,
     CompactionDelta: compaction_piece,
     CompactionChanged: compaction_update,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from attrs import define, field
 
@@ -13,6 +14,7 @@ from punie.adapters.acp.updates import (
     QuietCalls,
     announced_call,
     encode_update,
+    listed_commands,
     plan_entries,
     updated_call,
     without_terminals,
@@ -167,14 +169,6 @@ def _planned(event: PlanChanged) -> Update:
     }
 
 
-def _commanded(event: CommandsChanged) -> Update:
-    listed: list[Update] = []
-    for command in event.commands:
-        one: Update = {"type": "command", "name": command.name, "description": command.description}
-        listed.append(one if command.hint is None else {**one, "input": {"type": "text", "hint": command.hint}})
-    return {"sessionUpdate": "available_commands_update", "availableCommands": listed}
-
-
 def _not_told(_event: object) -> None:
     """No update: the mode is a config option in v2 and sent with them."""
 
@@ -183,6 +177,6 @@ _FORMS: Mapping[type, Callable[..., Update | None]] = {
     PromptAccepted: _prompted,
     PromptSteered: _steered,
     PlanChanged: _planned,
-    CommandsChanged: _commanded,
+    CommandsChanged: partial(listed_commands, {"type": "command"}, {"type": "text"}),
     ModeChanged: _not_told,
 }
