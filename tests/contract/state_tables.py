@@ -22,7 +22,7 @@ from punie.adapters.storage.decisions import (
 )
 from punie.adapters.storage.postgres import PostgresLane, PostgresState
 from punie.adapters.storage.state_file import StateFile
-from punie.adapters.telemetry.decisions import DecisionLog, SentAuditTrail
+from punie.adapters.telemetry.exporting import DecisionLog, SentAuditTrail
 from punie.ports.permission import AuditTrail, GrantStore, ToolPins
 from punie.ports.servers import ServerApprovals, ServerListings
 from tests.contract.tables import Maker

@@ -34,7 +34,7 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.postgres import PostgresLane, PostgresState
 from punie.adapters.storage.usage import PostgresUsageLedger, SqliteUsageLedger
 from punie.adapters.telemetry.metrics import MeasuredLedger, Metrics
-from punie.application.tools.files.shared_files import SharedFiles
+from punie.application.offer.assemble import SharedFiles
 from punie.domain.values.terminal import FREE, Box, Command, Confinement
 from punie.ports.repository import Repository
 from punie.ports.sessions import UsageLedger

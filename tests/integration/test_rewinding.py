@@ -13,7 +13,7 @@ import pytest
 from punie.adapters.local.files.file_history import LocalFileHistory
 from punie.adapters.local.files.taking_back import PENDING, PREPARED, make_drafts, new_note, write_note
 from punie.adapters.local.files.tree_scan import TreeScanner
-from punie.application.sessions.rewinding import UNSURE, carry_out, committed_already, plan_text, planned
+from punie.application.sessions.rewinding import UNSURE, carry_out, plan_text, planned
 from punie.application.tools.files.tree_watch import TreeWatch
 from punie.domain.errors import ToolFailedError
 from punie.ports.history import ABSENT, Doing, FileChange, FileVersion, Move
@@ -21,6 +21,12 @@ from punie.ports.repository import Repository
 from tests.unit.application.doubles import MadeUpRepository
 
 pytestmark = pytest.mark.anyio
+
+
+async def _completed(_turn: str) -> bool:
+    """What a change of files says whose note is written once all is ready."""
+    await anyio.lowlevel.checkpoint()
+    return True
 
 
 class Session:
@@ -100,7 +106,7 @@ async def test_what_a_killed_process_began_is_completed_but_for_what_somebody_ch
     write_note(str(Path(session.state, PENDING)), note)
     session.person({"a": b"1", "b": b"person"})  # one was done before the kill, one is somebody else's by now
     later = LocalFileHistory(session.state)
-    await later.recover(committed_already)
+    await later.recover(_completed)
     assert session.tree() == {"a": b"1", "b": b"person", "c": b"1"}
     assert not Path(session.state, PENDING).exists()
     assert {one.path for one in await later.changes() if one.turn == "undo-1"} >= {str(session.top / "c")}
@@ -111,7 +117,7 @@ async def test_a_damaged_note_does_nothing_and_goes(session: Session, note: byte
     await session.command("t1", {"a": b"1"})
     for name in (PENDING, PREPARED):
         Path(session.state, name).write_bytes(note)
-    await LocalFileHistory(session.state).recover(committed_already)
+    await LocalFileHistory(session.state).recover(_completed)
     assert not {PENDING, PREPARED} & {one.name for one in Path(session.state).iterdir()}
     assert session.tree() == {"a": b"1"}
 

@@ -8,9 +8,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.application.tools.code.code import Code
-from punie.application.tools.code.naming import fits, in_text
-from punie.application.tools.code.patch_of_texts import patch_of
+from punie.application.tools.code.code import Code, fits, in_text, patch_of
 from punie.domain.errors import ToolFailedError
 from punie.domain.permission.policy import Policy
 from punie.domain.permission.rules import Mode

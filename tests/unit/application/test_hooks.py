@@ -14,8 +14,14 @@ from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.adapters.storage.sessions.event_codec import decoded, encoded
 from punie.application.hooks.answer import HookAnswer, answer_of
 from punie.application.hooks.hook import Hook, HookEvent, hooks_of
-from punie.application.hooks.named import inputs_of, names_of, response_of
-from punie.application.hooks.session_hooks import HookSurroundings, SessionHooks, bounded_by
+from punie.application.hooks.session_hooks import (
+    HookSurroundings,
+    SessionHooks,
+    bounded_by,
+    inputs_of,
+    names_of,
+    response_of,
+)
 from punie.application.tools.files.edit_file import EditFile
 from punie.application.tools.files.list_files import ListFiles
 from punie.application.tools.files.read_file import ReadFile

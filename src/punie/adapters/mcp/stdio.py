@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final, TypeAlias
 
@@ -13,11 +14,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from attrs import define, field
 from mcp.shared.message import SessionMessage
 
-from punie.adapters.mcp.child import start_server
 from punie.adapters.mcp.messages import EDGE_BYTES, LINE_LIMIT_BYTES, RequestId, read_line, refused_oversize
 from punie.domain.servers.server import StdioTransport
 from punie.mechanics.jsonrpc.lines import LineSplitter, Oversized
-from punie.mechanics.piped_process import PipedProcess
+from punie.mechanics.piped_process import PipedProcess, start_piped
 
 PER_S: Final = 5_000.0
 """Stray lines per second that are read without a pause for ever."""
@@ -233,3 +233,20 @@ class StdioPipes:
         with anyio.move_on_after(_LAST_WORDS_S):
             await done.wait()
         await incoming.aclose()
+
+
+INHERITED: Final = (
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER",
+)  # fmt: skip
+"""The variables of Punie's environment that a server inherits; its configuration must name all others."""
+
+
+def server_environment(ours: Mapping[str, str], added: Mapping[str, str]) -> dict[str, str]:
+    """The inherited variables of `ours`, and those that the configuration adds."""
+    return {name: ours[name] for name in INHERITED if name in ours and not ours[name].startswith("()")} | dict(added)
+
+
+def start_server(transport: StdioTransport) -> PipedProcess:
+    """Start a server's program; blocks for a moment. Raises `OSError` or `ValueError` where it cannot be started."""
+    environment = server_environment(os.environ, transport.env)
+    return PipedProcess(start_piped([transport.command, *transport.args], transport.cwd, environment))

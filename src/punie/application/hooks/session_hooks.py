@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import anyio
 from attrs import define, field, frozen
 
 from punie.application.hooks.answer import HookAnswer, answer_of, joined
 from punie.application.hooks.hook import Finds, Hook, HookEvent
-from punie.application.hooks.named import inputs_of, names_of, response_of
 from punie.application.tools.session_tool import CallContext
 from punie.domain.errors import ToldToModel
 from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.grants import text_digest
 from punie.domain.permission.rules import AnsweredBy, Mode, Verdict
 from punie.domain.session.events import HookEnding, HookRan
-from punie.domain.tools.tool import ToolDescriptor, ToolResult
+from punie.domain.tools.roles import Role
+from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult, ToolSource
 from punie.domain.values.display import one_line
-from punie.domain.values.json_value import JsonObject, freeze_object, object_in
+from punie.domain.values.json_value import JsonObject, freeze_object, object_in, thaw, thaw_object
 from punie.domain.values.terminal import Box, LineEnd
 from punie.ports.engine import EventSink
 from punie.ports.machine import Clock
@@ -205,3 +205,75 @@ class SessionHooks:
         ))  # fmt: skip
         told = answer.blocked if hook.event is HookEvent.STOP and not answer.halts else ""
         await around.events.emit(HookRan(hook.event.value, shown, ending, elapsed_s, call_id, reason, told))
+
+
+TEXT_CHARS = 100_000
+"""Characters of a result that a hook is told."""
+
+_KEYS = {
+    Role.CONTENT: "content", Role.OLD_TEXT: "old_string", Role.NEW_TEXT: "new_string", Role.QUERY: "pattern",
+    Role.URL: "url",
+}  # fmt: skip
+
+
+def names_of(tool: ToolDescriptor) -> tuple[str, ...]:
+    """The names that a matcher may mean, the usual one first; the last is Punie's own."""
+    server, name = tool.metadata.get("server"), tool.metadata.get("name")
+    served = (f"mcp__{server}__{name}",) if tool.source is ToolSource.MCP and server and name else ()
+    purpose = _purpose(tool)
+    return (*served, *((purpose,) if purpose else ()), tool.name)
+
+
+def _purpose(tool: ToolDescriptor) -> str:
+    roles = tool.roles
+    if Role.COMMAND in roles:
+        return "Bash"
+    if Role.OLD_TEXT in roles or Role.PATCH in roles:
+        return "Edit"
+    if Role.CONTENT in roles and roles.changes_files:
+        return "Write"
+    if Role.URL in roles and tool.kind is ToolKind.FETCH:
+        return "WebFetch"
+    if Role.QUERY in roles and tool.kind is ToolKind.SEARCH:
+        return "Grep"
+    if Role.PATH_READ in roles and tool.kind is ToolKind.READ:
+        return "Read"
+    return "Glob" if Role.PATH_LOOK in roles else ""
+
+
+def inputs_of(tool: ToolDescriptor, arguments: JsonObject, context: CallContext) -> tuple[dict[str, object], ...]:
+    """The call's arguments with the keys of that form beside Punie's; one for each file that the call changes.
+
+    So a hook that looks at one path sees all of them.
+    """
+    told = thaw_object(arguments)
+    for name, role in tool.roles.by_name.items():
+        if role in _KEYS and name in told:
+            told.setdefault(_KEYS[role], told[name])
+    if isinstance(edits := told.get("edits"), list):
+        told["edits"] = [_edit(one) for one in cast("list[object]", edits)]
+    if context.command is not None:
+        told["command"] = context.command.line
+        return (told,)
+    paths = [where.path for where in context.locations]
+    if not paths:
+        return (told,)
+    return tuple({**told, "file_path": path} for path in (paths if tool.roles.changes_files else paths[:1]))
+
+
+def _edit(one: object) -> object:
+    if not isinstance(one, dict):
+        return one
+    edit = cast("dict[str, object]", one)
+    return {**edit, "old_string": edit.get("old_text"), "new_string": edit.get("new_text")}
+
+
+def response_of(result: ToolResult, told: Mapping[str, object]) -> dict[str, object]:
+    """The result of a call for a hook."""
+    answer: dict[str, object] = {"success": result.succeeded, "text": result.text[:TEXT_CHARS]}
+    if "file_path" in told:
+        answer["filePath"] = told["file_path"]
+    structured = result.structured
+    if isinstance(structured, Mapping) and "command" in told:
+        answer |= {"stdout": thaw(structured.get("output")), "stderr": "", "exitCode": structured.get("exitCode")}
+    return answer

@@ -8,10 +8,10 @@ from attrs import field, frozen
 
 from punie.application.offer.bridged import BridgedTool, OtherParties
 from punie.application.tools.files.file_memory import FileMemory, KeptOutputs, ServedFiles
-from punie.application.tools.files.shared_files import SharedFiles
 from punie.application.tools.own_tools import PLANNED
 from punie.application.tools.session_tool import Services, SessionTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
+from punie.domain.errors import ToolFailedError
 from punie.domain.tools.catalog import Server, ToolPlan
 from punie.ports.people import Peer
 from punie.ports.workspace import Disk, Workspace
@@ -75,3 +75,28 @@ class AssembleTools:
         if client is not None and self.peer.capabilities.read_text_file:
             return client
         return self.local.get(Workspace) if self.reads_disk else None
+
+
+@frozen
+class SharedFiles(Workspace):
+    """The client's files, of which an empty text is checked against the disk; lives as long as the session.
+
+    Some clients answer the empty text for a file that does not exist. Where the disk has `cwd`, the session's absolute
+    directory, and no such file, a whole text that is empty means that; so does an empty file that a person made in the
+    editor and never saved.
+    """
+
+    client: Workspace
+    disk: Disk
+    cwd: str
+
+    async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
+        text = await self.client.read_text(path, line_1based=line_1based, limit_lines=limit_lines)
+        if text or path in (there := await self.disk.changed_at_s((path, self.cwd))) or self.cwd not in there:
+            return text
+        if line_1based is not None and await self.client.read_text(path):
+            return text  # the lines are behind the end of a text that was never saved
+        raise ToolFailedError(f"There is no such file: {path}. Use list_files to see what is there.")
+
+    async def write_text(self, path: str, content: str) -> None:
+        await self.client.write_text(path, content)

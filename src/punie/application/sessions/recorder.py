@@ -244,27 +244,23 @@ class SessionRecorder(EventSink):
         """Begin a turn; its prompt is recorded when this returns. Raises `SessionStoreError` or `LeaseLostError`."""
         accepted = PromptAccepted(turn_id, prompt, model, effort)
         self.turn.take(accepted)
-        if self.watch is not None:
-            self.watch(self.clock.epoch_s(), accepted)
+        self._watched(accepted)
         await self.record.begin_turn(accepted)
 
     def go_on(self, accepted: PromptAccepted) -> None:
         """Go on with a turn that another process began."""
         self.turn.take(accepted)
-        if self.watch is not None:
-            self.watch(self.clock.epoch_s(), accepted)
+        self._watched(accepted)
         self.record.go_on(accepted)
 
     def hand_on(self) -> None:
         """Record nothing more: another process goes on with the turn. For telemetry the turn is over here."""
-        if self.watch is not None:
-            self.watch(self.clock.epoch_s(), TurnEnded(StopReason.CANCELLED))
+        self._watched(TurnEnded(StopReason.CANCELLED))
         self.record.hand_on()
 
     async def steered(self, steered: PromptSteered) -> None:
         """Record a prompt that joins the turn. Raises `SessionStoreError` or `LeaseLostError`."""
-        if self.watch is not None:
-            self.watch(self.clock.epoch_s(), steered)
+        self._watched(steered)
         await self.record.take(steered)
 
     async def end_turn(
@@ -287,7 +283,10 @@ class SessionRecorder(EventSink):
     async def emit(self, event: SessionEvent) -> None:
         lane = self.lane  # the client that is connected when the event is recorded gets it
         self.turn.take(event)
-        if self.watch is not None:
-            self.watch(self.clock.epoch_s(), event)
+        self._watched(event)
         await self.record.take(event)
         await lane.emit(event)
+
+    def _watched(self, event: LoggedEvent | SessionEvent) -> None:
+        if self.watch is not None:
+            self.watch(self.clock.epoch_s(), event)

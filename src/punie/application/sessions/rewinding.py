@@ -149,12 +149,6 @@ async def carry_out(
     return evolve(plan, back=back, kept=(*plan.kept, *kept))
 
 
-async def committed_already(_turn: str) -> bool:
-    """Whether a change of files that has a note is to be completed: its note is written once all is ready."""
-    await anyio.lowlevel.checkpoint()
-    return True
-
-
 def plan_text(plan: RewindPlan, cwd: str) -> str:
     """The plan for a person, safe to show."""
     if plan.is_empty and not plan.kept:

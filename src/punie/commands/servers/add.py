@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -30,9 +31,12 @@ from punie.commands.running import (
 from punie.commands.servers.change import ServersFile
 from punie.commands.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
 from punie.commands.servers.inputs import DescriptionError, Wanted
-from punie.commands.servers.typed import add_typed
+from punie.domain.servers.entries import EntrySource, server_of
+from punie.domain.servers.server import ServerOrigin
 from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.variables import Variables
 from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
+from punie.mechanics.home import home_of
 
 T = TypeVar("T")
 
@@ -260,3 +264,33 @@ def run_search(*, query: str, limit: int, as_json: bool) -> int:
     found = [_found(entry) for entry in _fetched(lambda: registry.search(query, limit))]
     said = "".join(f"{line}\n" for one in found for line in _found_lines(one)) or "The registry knows of none.\n"
     return told([_found_row(one.description, one) for one in found if one.description], said, as_json=as_json)
+
+
+def add_typed(
+    environ: Mapping[str, str], name: str, command: Sequence[str] | None, url: str | None, *, as_json: bool
+) -> int:
+    """Write the server into the user's file; returns the exit code. Nothing is started or reached.
+
+    There is no question, since a person typed exactly what is written. Raises `CommandError`.
+    """
+    if (command is None) == (url is None):
+        raise CommandError("a server has a command or a URL: write `NAME -- COMMAND...` or `NAME --url URL`")
+    if command is not None and not command:
+        raise CommandError(f"the command is missing: write `punie servers add {name} -- COMMAND...`")
+    entry: dict[str, object] = {"url": url} if command is None else {"command": command[0], "args": [*command[1:]]}
+    path = user_servers_file(environ)
+    as_written = Variables(environ, "", home_of(), expands=False)
+    config = server_of(name, entry, EntrySource(ServerOrigin.USER, str(path), as_written))
+    if config.problem or name in {*ROOT_KEYS, *NO_SERVERS}:
+        why = config.problem or f"{path}: {name!r} cannot be a server's name"
+        raise CommandError(f"{why}. Nothing was changed.")
+    try:
+        ServersFile(path).add(name, entry)
+    except ServersFileError as error:
+        said = f"{error}. Nothing was changed; `punie servers remove {name}` takes out one that is there."
+        raise CommandError(said) from error
+    missing = command is not None and shutil.which(command[0], path=environ.get("PATH")) is None
+    note = f" There is no program {command[0]} on your PATH yet." if command is not None and missing else ""
+    fields = {"name": name, "command": config.shown, "entry": entry, "file": str(path), "added": True}
+    text = f"Added to {path}, from the next session on: {config.shown}\n`punie servers check {name}` tries it.{note}\n"
+    return told(fields, "".join(f"{display_safe(line)}\n" for line in text.splitlines()), as_json=as_json)

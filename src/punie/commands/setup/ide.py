@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import io
 import json
 import os
 import sys
@@ -30,6 +28,7 @@ from punie.commands.setup.installation import Installation, is_punie, this_insta
 from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import object_in
 from punie.mechanics.installation import again_line
+from punie.mechanics.line_diff import hunks
 
 LONGEST_NAME = 64
 _GOING = "it starts {program}, which is not Punie: take the agent {name!r} out by hand"
@@ -196,12 +195,8 @@ def without_agent(text: str, name: str, path: Path) -> str:
 
 def _diff(change: Change) -> str:
     """The change in the form of `diff -u`, each line with its own line end."""
-    before, after = (io.StringIO(text, newline="\n").readlines() for text in (change.before, change.after))
-    name = str(change.target)
-    said = ""
-    for line in difflib.unified_diff(before, after, name, name):
-        said += line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-    return said
+    body = hunks(change.before, change.after)
+    return f"--- {change.target}\n+++ {change.target}\n{body}" if body else ""
 
 
 def run_ide_setup(

@@ -20,7 +20,6 @@ KEPT_BYTES = 4 * 1_048_576
 ENTRY_CHARS = 10_000
 """A longer prompt is not kept."""
 
-SHOWN_COMPLETIONS = 50
 META_CHARS = 60
 
 

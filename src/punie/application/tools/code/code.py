@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping
 from typing import cast
 
 from attrs import evolve, frozen
 
 from punie.application.tools.built_in import STRING, BuiltInTool, details, optional, schema
-from punie.application.tools.code.naming import fits, in_text
-from punie.application.tools.code.patch_of_texts import patch_of
 from punie.application.tools.files.file_memory import path_of, relative
+from punie.application.tools.files.patch_reading import lines_of, parse_patch
+from punie.application.tools.files.patching import in_its_line_ends
 from punie.application.tools.session_tool import CallContext, Composition, PreparedCall, SessionTool, only_in_a_turn
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.tools.catalog import Serving
@@ -237,3 +239,62 @@ def _listed(places: tuple[CodePlace, ...], what: str, cwd: str) -> ToolResult:
 def _shown(place: CodePlace, cwd: str) -> str:
     at = f"{relative(place.spot.path, cwd)}:{place.spot.line_1based}:{place.spot.column_1based}:"
     return one_line(" ".join(filter(None, [at, place.kind, place.name, place.text])), 400)
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def fits(place: CodePlace, outer: str, text: str) -> bool:
+    """Whether the place is in the class or module of that name, as its server says, by its file, or by indentation."""
+    if not outer or place.within.rpartition(".")[2] == outer:
+        return True
+    if place.spot.path.endswith((f"/{outer}.py", f"/{outer}/__init__.py")):
+        return True
+    above = _LINE_END.split(text)[: place.spot.line_1based]
+    indent = _indent(above[-1]) if above else 0
+    around = next((line for line in reversed(above) if line.strip() and _indent(line) < indent), "")
+    return re.match(rf"\s*class\s+{re.escape(outer)}\b", around) is not None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def in_text(path: str, text: str, name: str, line_1based: int | None, column_1based: int = 1) -> Spot:
+    """The name as a whole word in that line, from the column on; without a line in its definition, or its first use.
+
+    Raises `ToolFailedError` where it is not there.
+    """
+    lines = _LINE_END.split(text)
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    if line_1based is not None:
+        if not 1 <= line_1based <= len(lines):
+            raise ToolFailedError(f"{path} has {len(lines)} lines, so none is {line_1based}.")
+        found = word.search(lines[line_1based - 1], column_1based - 1)
+        if found is None:
+            raise ToolFailedError(f"{name} is not in line {line_1based} of {path}, which is: {lines[line_1based - 1]}")
+        return Spot(path, line_1based, found.start() + 1)
+    defined = re.compile(rf"\s*(?:(?:async\s+)?def|class|type)\s+{re.escape(name)}\b|\s*{re.escape(name)}\s*[:=]")
+    numbers = [number for number, line in enumerate(lines, 1) if word.search(line)]
+    if not numbers:
+        raise ToolFailedError(f"{name} is not in {path}.")
+    number = next((number for number in numbers if defined.match(lines[number - 1])), numbers[0])
+    return in_text(path, text, name, number)
+
+
+_NO_END = "\\ No newline at end of file\n"
+
+
+def patch_of(changes: TextChanges) -> str:
+    """The changes as one patch. Raises `ToolFailedError` for a text that comes out otherwise when it is applied."""
+    patch = "".join(_patch(path, before, after) for path, (before, after) in sorted(changes.items()))
+    files = {file.path: file.hunks for file in parse_patch(patch)}
+    for path, (before, after) in changes.items():
+        if path not in files or in_its_line_ends(before, files[path]) != after:
+            raise ToolFailedError(f"The change of {path} cannot be written as a patch, so nothing was changed.")
+    return patch
+
+
+def _patch(path: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(lines_of(before), lines_of(after), path, path)
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)

@@ -49,9 +49,6 @@ WATCHED_LIMIT = 200
 TRACKED_LIMIT = 20_000
 """Files of a repository whose times are looked at before each command (60 ms); in a larger one more is asked."""
 
-GIT_MODE = 0o170_100
-"""Of a file's mode, what git keeps: its kind, and whether it is a program."""
-
 _PLAIN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+,:=-")
 
 
