@@ -154,16 +154,17 @@ async def test_a_conversation_is_shown_as_a_person_reads_it(tmp_path: Path):
 
 
 async def test_an_id_may_be_cut_as_long_as_one_session_alone_begins_so(tmp_path: Path):
-    await stored(tmp_path, A)
+    await stored(tmp_path, A, at=BEGIN + 60)
     await stored(tmp_path, B)
+    assert answered(tmp_path, "show", "last")["sessionId"] == A
     assert answered(tmp_path, "show", "sess_aaaa1")["sessionId"] == A
     assert answered(tmp_path, "show", "aaaa22")["sessionId"] == B
     for given, said in (("sess_aaaa", "2 sessions begin with"), ("sess_", "6 characters"), ("sess_b", "no session")):
         done = sessions(tmp_path, "show", given)
         assert (done.returncode, done.stdout) == (1, "")
         assert said in done.stderr
-    done = sessions(tmp_path, "delete", "sess_aaaa")
-    assert done.returncode == 1
+    assert sessions(tmp_path, "delete", "sess_aaaa").returncode == 1
+    assert sessions(tmp_path, "delete", "last").returncode == 1, "it might be that of another directory"
     assert len(answered(tmp_path, "list")) == 2, "nothing was deleted"
 
 

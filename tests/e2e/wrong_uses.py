@@ -221,7 +221,7 @@ USES: tuple[Wrong, ...] = (
     Wrong("ask /tools", 0, ".mcp.json", "not valid JSON", "until it is correct", here(".mcp.json", "{a"), answers=True,
           state=".mcp.json is no JSON"),
     # Sessions
-    Wrong("chat --session sess_nope", 1, "session", "There is no", "punie sessions list", state="without a terminal"),
+    Wrong("chat --session sess_nope", 2, "session", "There is no", "punie sessions list", state="without a terminal"),
     Wrong("chat --continue", 2, "no session of", "is stored", "punie sessions list", state="without sessions"),
     Wrong("ask", 2, "there is no prompt", "Usage: punie ask", "pipe one in", state="nothing on stdin"),
     Wrong("ask --session sess_nope hi", 2, "session", "There is no", "punie sessions list"),

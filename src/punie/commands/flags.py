@@ -47,7 +47,7 @@ class CommandParser(argparse.ArgumentParser):
         if unknown:
             flags = [word for word in unknown if word.startswith("-")]
             there = [flag for action in self._actions for flag in action.option_strings]
-            quotes = " Words that belong together need quotes."
+            quotes = " Words that belong together need quotes." if self.rest is None else " A command goes behind `--`."
             near = did_you_mean(flags[0].partition("=")[0], there) if flags else quotes
             self.error(f"unrecognized: {' '.join(unknown)}.{near}")
         return found, unknown

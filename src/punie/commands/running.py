@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 import anyio
 
-from punie.domain.errors import EngineError, PunieError, SettingsError, UnknownServerError
+from punie.domain.errors import EngineError, PunieError, SettingsError, UnknownServerError, UnknownSessionError
 from punie.domain.values.display import display_safe
 from punie.mechanics.home import NO_HOME, home_of
 from punie.mechanics.output import exit_code_with_loss
@@ -191,7 +191,7 @@ def ended(command: Callable[[], int]) -> int:
                 return wrong(str(error), error.exit_code)
             case Interrupted():
                 return error.exit_code
-            case SettingsError() | EngineError() | UnknownServerError():
+            case SettingsError() | EngineError() | UnknownServerError() | UnknownSessionError():
                 return wrong(str(error))
             case PunieError():
                 return wrong(str(error), Exit.FAILED)

@@ -90,7 +90,7 @@ async def test_calls_over_the_number_that_may_run_at_once_wait_and_all_are_done(
         at_once -= 1
         return ToolResult.success("done")
 
-    bench = await desk_of([work := tool("work", effect=works)], limits=Limits(concurrent_calls=3))
+    bench = await desk_of([work := tool("work", effect=works)], limits=Limits(CallLimits(concurrent_calls=3)))
     turn, results = bench.turn(), []
 
     async def once(number: int) -> None:
@@ -107,6 +107,30 @@ async def test_calls_over_the_number_that_may_run_at_once_wait_and_all_are_done(
     assert list(bench.lives.values()) == [[PENDING, RUNNING, DONE]] * 10
 
 
+async def test_a_tool_with_fewer_places_waits_for_them_and_takes_none_of_the_others_meanwhile() -> None:
+    gate = Gate()
+
+    async def works(_progress: CallProgress) -> ToolResult:
+        await gate.pass_through()
+        return ToolResult.success("done")
+
+    limits = Limits(CallLimits(concurrent_calls=2), {"work": {"concurrent_calls": 1}})
+    bench = await desk_of([work := tool("work", effect=works), tool("quick")], limits=limits)
+    turn, results = bench.turn(), []
+
+    async def once(name: str) -> None:
+        results.append((name, (await turn.call(call(name))).succeeded))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            for name in ("work", "work", "work", "quick"):
+                tasks.start_soon(once, name)
+            await anyio.wait_all_tasks_blocked()
+            assert (len(work.ran), results) == (1, [("quick", True)])
+            gate.opened.set()
+    assert results[1:] == [("work", True)] * 3
+
+
 async def test_waiting_for_a_place_is_not_part_of_a_calls_time() -> None:
     gate = Gate()
 
@@ -115,7 +139,7 @@ async def test_waiting_for_a_place_is_not_part_of_a_calls_time() -> None:
             await gate.pass_through()
         return ToolResult.success("done")
 
-    limits = Limits(by_tool={"work": {"time_s": 600}, "quick": {"time_s": 0.02}}, concurrent_calls=1)
+    limits = Limits(CallLimits(concurrent_calls=1), {"work": {"time_s": 600}, "quick": {"time_s": 0.02}})
     bench = await desk_of([tool("work", effect=works), tool("quick")], limits=limits)
     turn, results = bench.turn(), []
 

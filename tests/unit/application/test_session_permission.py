@@ -16,7 +16,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.rules import Mode, Verdict
 from punie.domain.session.events import PermissionSettled, SecurityViolation
-from punie.domain.tools.execution import Limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.roles import Column
 from punie.domain.tools.tool import ToolDescriptor, ToolOutcome, ToolResult, ToolSource
 from punie.ports.permission import PinName
@@ -94,7 +94,7 @@ async def test_a_call_that_waits_for_its_place_runs_only_if_the_mode_of_that_mom
 
     approvals = memory_approvals()
     made = RecordingTool(ToolDescriptor("change", "edit", source=ToolSource.IDE), effect=work)
-    bench = await desk_of([made], policy=Policy(Mode.AUTO), limits=Limits(concurrent_calls=1), approvals=approvals)
+    bench = await desk_of([made], policy=Policy(Mode.AUTO), limits=Limits(CallLimits(concurrent_calls=1)), approvals=approvals)
     outcomes: list[ToolOutcome] = []
 
     async def run(number: int) -> None:

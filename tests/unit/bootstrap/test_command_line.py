@@ -20,6 +20,7 @@ from punie.commands import running
         ("ask --modle direct hi", "Did you mean --mode or --model? `punie ask --help` describes it all."),
         ("ask --model=direct --jsn hi", "unrecognized: --jsn. Did you mean --json?"),
         ("tools search read this", "unrecognized: this. Words that belong together need quotes."),
+        ("servers add time uvx mcp-server-time", "unrecognized: uvx mcp-server-time. A command goes behind `--`."),
         ("ask --mode zzz hi", "there is no 'zzz'. There are read-only, ask, accept-edits, auto."),
         ("serve --port http", "'http' is no port: give 0 to 65535. `punie serve --help` describes it all."),
         ("ask --\x1b[2J hi", "unrecognized: --"),

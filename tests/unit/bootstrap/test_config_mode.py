@@ -301,4 +301,4 @@ def test_a_tool_whose_name_has_dots_is_shown_as_toml_reads_it(machine: Machine, 
 
 def test_a_single_tool_has_the_bounds_of_calls_and_no_others() -> None:
     assert key_of("limits.tools.x.time_s") is not None
-    assert key_of("limits.tools.x.concurrent_calls") is None
+    assert key_of("limits.tools.x.max_requests") is None

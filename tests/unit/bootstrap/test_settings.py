@@ -388,24 +388,18 @@ def test_a_file_that_may_not_be_read_closes_the_door(tmp_path: Path) -> None:
 def test_every_bound_of_a_call_can_be_set_for_all_tools_and_for_one(place: Place) -> None:
     user = (
         "[limits]\ninput_bytes = 10\nfiles_touched = 2\nmemory_mb = 100\nconcurrent_calls = 3\n"
-        "[limits.tools.x]\ninput_bytes = 20\nfiles_touched = 4\nmemory_mb = 200\n"
+        "[limits.tools.x]\ninput_bytes = 20\nfiles_touched = 4\nmemory_mb = 200\nconcurrent_calls = 1\n"
     )
     assert place.load().limits == Limits()
     limits = place.load(user=user).limits
-    assert limits.concurrent_calls == 3
-    assert limits.of("y") == CallLimits(input_bytes=10, files_touched=2, memory_mb=100)
-    assert limits.of("x") == CallLimits(input_bytes=20, files_touched=4, memory_mb=200)
-
-
-def test_how_many_calls_run_at_once_is_the_sessions_and_no_tools(place: Place) -> None:
-    with pytest.raises(SettingsError, match=r"limits.tools.x.concurrent_calls is not a setting"):
-        place.load(user="[limits.tools.x]\nconcurrent_calls = 3\n")
+    assert limits.of("y") == CallLimits(input_bytes=10, files_touched=2, memory_mb=100, concurrent_calls=3)
+    assert limits.of("x") == CallLimits(input_bytes=20, files_touched=4, memory_mb=200, concurrent_calls=1)
 
 
 def test_a_projects_bounds_only_tighten(place: Place) -> None:
     project = "[limits]\nconcurrent_calls = 3\ninput_bytes = 10\nmemory_mb = 100000\n"
     limits = place.load(project=project).limits
-    assert (limits.concurrent_calls, limits.general.input_bytes) == (3, 10)
+    assert (limits.general.concurrent_calls, limits.general.input_bytes) == (3, 10)
     assert limits.general.memory_mb == CallLimits().memory_mb
 
 

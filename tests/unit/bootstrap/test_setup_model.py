@@ -13,6 +13,7 @@ import pytest
 from attrs import evolve
 
 from punie.adapters.keys.credentials import Credentials
+from punie.cli import main
 from punie.commands.running import Interrupted
 from punie.commands.setup import model as model_setup
 from punie.commands.setup import person
@@ -431,3 +432,11 @@ def test_a_provider_s_extra_is_found_also_under_its_other_names() -> None:
     assert missing_extra("anthropic:x") is None, "installed for the tests"
     assert missing_extra("google-gla:x") in {"google", None}
     assert missing_extra("google:x") == missing_extra("google-gla:x")
+
+
+def test_forgetting_is_told_to_programs_in_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path))
+    assert main(["setup", "model", "--forget", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"forgotten": []}

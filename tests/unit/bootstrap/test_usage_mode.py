@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -121,6 +122,9 @@ def test_disabling_twice_says_so_and_changes_nothing(home: Path, capsys: pytest.
     written = (home / "config.toml").read_bytes()
     assert main(["usage", "--disable", "git_log"]) == 0
     assert "disabled already" in capsys.readouterr().out
+    assert main(["usage", "--disable", "git_log", "--json"]) == 0
+    told = {"disabled": ["git_log"], "file": str(home / "config.toml"), "changed": False}
+    assert json.loads(capsys.readouterr().out) == told
     assert (home / "config.toml").read_bytes() == written
     assert [path.name for path in home.iterdir()] == ["config.toml"]
 

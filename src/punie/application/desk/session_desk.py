@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -22,7 +23,7 @@ from punie.application.tools.session_tool import CallContext, Lifecycle, Session
 from punie.domain.errors import ArgumentsRefusedError, ToldToModel
 from punie.domain.permission.flow import Allowed
 from punie.domain.session.turn import CallRecord
-from punie.domain.tools.execution import ResourceEstimate, RunningCall
+from punie.domain.tools.execution import Limits, ResourceEstimate, RunningCall
 from punie.domain.tools.foreign_roles import at_home
 from punie.domain.tools.tool import ToolCall, ToolResult, ToolSource
 from punie.domain.values.display import one_line
@@ -119,6 +120,22 @@ class ToolLifetimes:
                     self.log.exception("taking down %s failed", type(life.tool).__name__)
 
 
+class CallPlaces:
+    """The places for calls that run at once, those of the session and those of single tools; lives as long as it."""
+
+    def __init__(self, limits: Limits) -> None:
+        bound = "concurrent_calls"
+        own = {tool: int(bounds[bound]) for tool, bounds in limits.by_tool.items() if bound in bounds}
+        self._all = anyio.Semaphore(limits.general.concurrent_calls, fast_acquire=True)
+        self._of_tool = {tool: anyio.Semaphore(places, fast_acquire=True) for tool, places in own.items()}
+
+    @asynccontextmanager
+    async def taken(self, tool: str) -> AsyncGenerator[None]:
+        """Wait for a place of the tool, where it has places of its own, and then for one of the session."""
+        async with self._of_tool.get(tool, nullcontext()), self._all:
+            yield
+
+
 @define
 class SessionDesk:
     """The desk of one session; lives as long as the session. `TurnDesk` is the desk of one turn.
@@ -142,7 +159,7 @@ class SessionDesk:
     lifetimes: ToolLifetimes = field(init=False)
     statistics: CallStatistics = field(factory=CallStatistics, init=False)
     prefix: PrefixWatch = field(init=False)
-    places: anyio.Semaphore = field(init=False)
+    places: CallPlaces = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         context = self.context
@@ -150,7 +167,7 @@ class SessionDesk:
         self.pace = ProgressPace(context.clock)
         self.prefix = PrefixWatch(self.registry)
         self.lifetimes = ToolLifetimes(context.log)
-        self.places = anyio.Semaphore(context.limits.concurrent_calls, fast_acquire=True)
+        self.places = CallPlaces(context.limits)
 
     @property
     def toolbox(self) -> Toolbox:

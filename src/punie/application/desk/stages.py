@@ -265,7 +265,7 @@ class CallStages:
         """Wait until few enough other calls run, then run the call; denied where the mode forbids it by now."""
         request, permission = judged.request, self.desk.permission
         # A composed call waits for its own calls; with a place of its own it could wait without end.
-        async with contextlib.nullcontext() if prepared.composed is not None else self.desk.places:
+        async with contextlib.nullcontext() if prepared.composed else self.desk.places.taken(request.call.name):
             self.turn.check_open()
             await self.under_way.card.start(*_edited(request, prepared))
             self.turn.check_open()

@@ -54,7 +54,7 @@ from punie.domain.permission.rules import Mode
 from punie.domain.session.turn import TurnLimits
 from punie.domain.tools.catalog import LocalTools, Twins
 from punie.domain.tools.disclosure import DEFAULT_SHARE, DisclosureForm
-from punie.domain.tools.execution import CallLimits, Limits
+from punie.domain.tools.execution import CallLimits
 
 T = TypeVar("T")
 
@@ -220,7 +220,7 @@ MEMORY_MB = Key(
     LOWERS,
 )
 CONCURRENT_CALLS = Key(
-    "limits.concurrent_calls", WHOLE, Limits().concurrent_calls,
+    "limits.concurrent_calls", WHOLE, _CALL.concurrent_calls,
     "calls of a session that run at once; the next ones wait",
     LOWERS,
 )
@@ -371,7 +371,7 @@ RULES = Key(
 
 PER_TOOL = "limits.tools."
 CALL_BOUNDS = tuple(bound.name for bound in fields(CallLimits))
-"""The bounds that a single tool may have for itself."""
+"""The bounds of calls, which a single tool may have for itself as well."""
 
 
 def variable_of(name: str) -> str:

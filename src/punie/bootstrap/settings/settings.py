@@ -14,7 +14,6 @@ from punie.bootstrap.settings.keys import (
     BUDGET,
     CALL_BOUNDS,
     COMPACT_SHARE,
-    CONCURRENT_CALLS,
     CONTEXT_TOKENS,
     DISCLOSURE,
     DISCLOSURE_SHARE,
@@ -106,4 +105,4 @@ class Settings:
             tool, bound = tool_and_bound(name)
             if tool:
                 by_tool.setdefault(tool, {})[bound] = parse_positive(value)
-        return Limits(CallLimits(**bounds), MappingProxyType(by_tool), self[CONCURRENT_CALLS])
+        return Limits(CallLimits(**bounds), MappingProxyType(by_tool))

@@ -72,8 +72,9 @@ class ServerChoice(StrEnum):
 
 
 PYDANTIC_AI = "pydantic-ai"
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """The engine for models named `provider:name` that needs no plug-in."""
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 
 
 def parse_text(value: object) -> str:

@@ -16,7 +16,7 @@ from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.judging import CheckRequest, NotARequestError, PermissionJudge, parsed
 from punie.commands.permissions.wording import explained, in_force, one_decision
-from punie.commands.running import command_environ, start_logging, wrong
+from punie.commands.running import command_environ, person_is_here, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.policy import Decision
 from punie.domain.permission.rules import Verdict
@@ -65,6 +65,8 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
     """Answer the requests on stdin, one a line, each before the next is read; returns the exit code."""
     judge, here = _judge(flags), _absolute(cwd)
+    if person_is_here():
+        sys.stderr.write(f"{_FORM} Ctrl-D ends.\n")
     for line in _lines(sys.stdin.buffer):
         if line.strip():
             sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")

@@ -22,12 +22,13 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="all of them, not the latest 50 (JSON has them all anyway)",
     )
-    for name, help_text in (
-        ("show", "one conversation, as a person reads it"),
-        ("export", "one session as JSON lines, for `punie sessions import`"),
-        ("delete", "forget one session"),
+    by_id = "its id, or how that begins"
+    for name, help_text, which in (
+        ("show", "one conversation, as a person reads it", f"{by_id}, or `last`"),
+        ("export", "one session as JSON lines, for `punie sessions import`", f"{by_id}, or `last`"),
+        ("delete", "forget one session", by_id),
     ):
-        new(name, help_text).add_argument("given", metavar="ID", help="its id, or how that begins")
+        new(name, help_text).add_argument("given", metavar="ID", help=which)
     taking = new("import", "store a session that was exported")
     taking.add_argument("given", metavar="FILE", help="the file with its JSON lines")
     taking.add_argument("--new-id", action="store_true", help="under an id of its own, beside the one it came from")
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
         "sessions.replay:run_replay",
         as_json=True,
     )
-    again.add_argument("given", metavar="ID", help="its id, or how that begins, or `last`")
+    again.add_argument("given", metavar="ID", help=f"{by_id}, or `last`")
     again.add_argument("--model", metavar="M", help="ask that model (default: tell the log again, and ask none)")
     again.add_argument("--engine", metavar="E", help="by that engine; without --model the model of the log")
     again.add_argument("--prompt", metavar="TEXT", help="in place of the first prompt; without --model as above")

@@ -118,7 +118,7 @@ class SessionsMode:
 
     async def show(self, given: str) -> int:
         """Print a conversation as a person reads it, or with JSON all of its events."""
-        summary = await found_session(self.store, given)
+        summary = await named_session(self.store, given)
         if self.as_json:
             await self._show_json(summary)
             return 0
@@ -132,7 +132,7 @@ class SessionsMode:
 
     async def export(self, given: str) -> int:
         """Print a session as JSON lines, for `import`."""
-        summary = await found_session(self.store, given)
+        summary = await named_session(self.store, given)
         async with aclosing(exported(self.store, summary)) as lines:
             async for line in lines:
                 sys.stdout.write(line + "\n")

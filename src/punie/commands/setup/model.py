@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ from punie.adapters.keys.credentials import (
 )
 from punie.bootstrap.settings.files import read_settings_file, state_dir, user_settings_file
 from punie.bootstrap.settings.keys import variable_of
-from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, wrong
+from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, told, wrong
 from punie.commands.settings_writing import rename_models, set_model
 from punie.commands.setup.person import (
     EXIT_OF_KIND,
@@ -239,15 +238,14 @@ class ModelSetup:
         place = self._stored(chosen)
         file = user_settings_file(self.environ)
         set_model(file, chosen.model)
-        if self.flags.as_json:
-            fields = {"model": chosen.model, "settings": str(file), "key": place, "ok": trial.ok}
-            told = json.dumps({**fields, "detail": trial.detail, "fix": trial.next_step})
-            sys.stdout.write(told + "\n")
-        else:
-            said = f"{trial.detail}.\n" if trial.ok else ""
-            said += f"{chosen.model} is the model from the next session on, in {file}\n"
-            said += "" if place is None else f"Its key is kept in {place}\n"
-            sys.stdout.write(display_safe(said))
+        fields = {
+            "model": chosen.model, "settings": str(file), "key": place,
+            "ok": trial.ok, "detail": trial.detail, "fix": trial.next_step,
+        }  # fmt: skip
+        said = f"{trial.detail}.\n" if trial.ok else ""
+        said += f"{chosen.model} is the model from the next session on, in {file}\n"
+        said += "" if place is None else f"Its key is kept in {place}\n"
+        told(fields, display_safe(said), as_json=self.flags.as_json)
         self._warn(chosen)
         return 0
 
@@ -280,7 +278,7 @@ class ModelSetup:
             wrong("the --model of this command line wins over the settings.", 0)
 
 
-def _forget(environ: Mapping[str, str], model: str | None) -> int:
+def _forget(environ: Mapping[str, str], model: str | None, *, as_json: bool) -> int:
     """Forget the key of the provider of that name, or every key."""
     credentials = Credentials.of(environ, state_dir(environ))
     try:
@@ -291,8 +289,8 @@ def _forget(environ: Mapping[str, str], model: str | None) -> int:
         gone = credentials.forget(variable)
     except CredentialsError as error:
         return wrong(str(error), Exit.FAILED)
-    sys.stdout.write(f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n")
-    return 0
+    said = f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n"
+    return told({"forgotten": list(gone)}, said, as_json=as_json)
 
 
 def run_model_setup(*, key_env: str | None = None, key_stdin: bool = False, forget: bool = False, **flags: Any) -> int:
@@ -300,7 +298,7 @@ def run_model_setup(*, key_env: str | None = None, key_stdin: bool = False, forg
     environ, given = command_environ(), ModelFlags(**flags)
     start_logging(environ, None)
     if forget:
-        return _forget(environ, given.provider or given.model)
+        return _forget(environ, given.provider or given.model, as_json=given.as_json)
 
     def given_key() -> str | None:
         if key_env is not None:

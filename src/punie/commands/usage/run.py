@@ -20,7 +20,7 @@ from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.sources import load_settings
-from punie.commands.running import Exit, command_environ, directory_of, start_logging, wrong
+from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import disable_tools
 from punie.commands.tools.shown import costs_of
 from punie.commands.usage.budgets import budgets_json, budgets_of, budgets_text
@@ -96,9 +96,9 @@ def parse_since(text: str, now: float) -> float:
         return now - int(match[1]) * {"d": 86_400, "h": 3_600}[match[2]]
     try:
         day = date.fromisoformat(text)
-    except ValueError:
+        return datetime(day.year, day.month, day.day).astimezone().timestamp()
+    except (ValueError, OverflowError):  # also a day that some time zone puts before the first year
         raise ValueError(f"--since {one_line(text, 40)}: write 7d, 12h or a date such as 2026-11-01") from None
-    return datetime(day.year, day.month, day.day).astimezone().timestamp()
 
 
 def run_usage(
@@ -108,7 +108,7 @@ def run_usage(
     environ = command_environ()
     log = start_logging(environ, None)
     if disable:
-        return run_disable(environ, disable)
+        return run_disable(environ, disable, as_json=form == "json")
     directory = directory_of(cwd)
     try:
         begin = 0.0 if since is None else parse_since(since, datetime.now(UTC).timestamp())
@@ -117,7 +117,7 @@ def run_usage(
     return anyio.run(UsageMode(environ, begin, session, Table(by), form, directory, log).run)
 
 
-def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
+def run_disable(environ: Mapping[str, str], names: Sequence[str], *, as_json: bool = False) -> int:
     """Disable the tools in the user's settings; returns the exit code."""
     for name in names:
         if not NAME_PATTERN.fullmatch(name):
@@ -130,10 +130,8 @@ def run_disable(environ: Mapping[str, str], names: Sequence[str]) -> int:
         changed = disable_tools(path, names)
     except SettingsError as error:
         return wrong(f"{error}. Nothing was changed.")
-    if not changed:
-        sys.stdout.write(f"{listed}: disabled already in {file}.\n")
-        return 0
-    sys.stdout.write(f"{listed}: disabled in {file}, from the next session on.\n")
-    if environ.get("PUNIE_TOOLS_DISABLED"):
+    said = f"disabled in {file}, from the next session on" if changed else f"disabled already in {file}"
+    if changed and environ.get("PUNIE_TOOLS_DISABLED"):
         wrong("PUNIE_TOOLS_DISABLED is set and stands in place of what the file says.")
-    return 0
+    fields = {"disabled": list(names), "file": str(path), "changed": changed}
+    return told(fields, f"{listed}: {said}.\n", as_json=as_json)

@@ -179,11 +179,12 @@ EXPECTED_LEAST_S = 30.0
 
 @frozen
 class CallLimits:
-    """The bounds of one call.
+    """The bounds of calls, of all of them or of those of one tool.
 
     `time_s`: seconds of its effect, without a person's thinking and the waiting for a free place.
     `output_bytes`: text for the model. `input_bytes`: the arguments as JSON. `files_touched`: paths that it names.
     `memory_mb`: data of each program that it starts on this machine, in MiB.
+    `concurrent_calls`: how many of them run at once in a session; one more waits for a place, and does not fail.
     """
 
     time_s: float = 600.0
@@ -191,18 +192,15 @@ class CallLimits:
     input_bytes: int = 8 * MIB
     files_touched: int = 500
     memory_mb: int = 8_192
+    concurrent_calls: int = 16
 
 
 @frozen
 class Limits:
-    """The general bounds, those of single tools, and how many calls of a session run at once.
-
-    Lives as long as the session's settings. A call over `concurrent_calls` waits for a place; it does not fail.
-    """
+    """The general bounds, and those of single tools; lives as long as the session's settings."""
 
     general: CallLimits = CallLimits()
     by_tool: Mapping[str, Mapping[str, float]] = field(factory=lambda: MappingProxyType({}))
-    concurrent_calls: int = 16
 
     def of(self, tool: str, expected_s: float | None = None) -> CallLimits:
         """The bounds of one tool: its own where the settings name it, else the general ones.

@@ -307,7 +307,7 @@ async def test_steps_that_say_so_run_at_the_same_time() -> None:
 
 async def test_the_composed_call_holds_no_place_that_its_own_calls_need() -> None:
     desk = await bench(THREE, [giving(name, {"path": "a", "n": 1}) for name in ("first", "second", "third")],
-                       limits=Limits(concurrent_calls=1))  # fmt: skip
+                       limits=Limits(CallLimits(concurrent_calls=1)))  # fmt: skip
     with anyio.fail_after(10):
         assert (await desk.turn().call(call("made_up"))).succeeded
 

@@ -16,7 +16,7 @@ from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import ToolCallAnnounced
 from punie.domain.session.session import SessionSpec
-from punie.domain.tools.execution import Limits
+from punie.domain.tools.execution import CallLimits, Limits
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import thaw
 from punie.mechanics.installation import install_line
@@ -91,7 +91,7 @@ async def test_what_is_wrong_with_a_call_is_told(program: str, said: str) -> Non
 
 async def test_it_holds_no_place_that_its_own_calls_need_and_reaches_pipelines() -> None:
     pipeline = composed('[[steps]]\nid = "s"\ntool = "look"\n')
-    desk = await bench(giving("look", text="seen"), pipeline, limits=Limits(concurrent_calls=1))
+    desk = await bench(giving("look", text="seen"), pipeline, limits=Limits(CallLimits(concurrent_calls=1)))
     assert (await run(desk, "made_up()['output']")).text == "seen"
 
 
