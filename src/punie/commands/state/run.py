@@ -27,7 +27,7 @@ def run_backup(given: str, *, yes: bool, as_json: bool) -> int:
     environ, target = command_environ(), Path(given).absolute()
     if target.exists():
         shown = f"{display_exact(given)} is there already.\n"
-        confirm(shown, "Replace it? [y/N] ", yes=yes, as_json=as_json, to="replace it")
+        confirm(shown, "Replace it?", yes=yes, as_json=as_json, to="replace it")
     try:
         contents = StateCopies(database_file(environ), KEPT).back_up(target)
     except StateCopyError as error:
@@ -50,7 +50,7 @@ def run_restore(given: str, *, yes: bool, as_json: bool) -> int:
                 f"{display_exact(given)} of {moment(contents.made_at)} has {_words(contents)}.\n"
                 f"All that {display_exact(str(database))} and the histories beside it hold now goes.\n"
             )
-            confirm(shown, "Replace it? [y/N] ", yes=yes, as_json=as_json, to="replace it")
+            confirm(shown, "Replace it?", yes=yes, as_json=as_json, to="replace it")
         contents = copies.restore(copy)
     except StateCopyError as error:
         raise CommandError(f"{one_line(str(error), 500)}. Nothing was changed.", Exit.FAILED) from error

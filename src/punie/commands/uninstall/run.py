@@ -162,7 +162,7 @@ def run_uninstall(*, dry_run: bool, keep_settings: bool, yes: bool, as_json: boo
     shown = "".join(f"  {display_exact(line)}\n" for line in lines) or "  nothing\n"
     last = f"The program itself goes with: {removal_line()}\n"
     if not dry_run and lines:
-        question = "Remove all of this? Sessions and keys cannot be brought back. [y/N] "
+        question = "Remove all of this? Sessions and keys cannot be brought back."
         confirm(f"Punie wrote here:\n{shown}", question, yes=yes, as_json=as_json, to="remove it")
         removal.remove(entries, keys, paths)
     elif not as_json:
