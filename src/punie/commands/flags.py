@@ -39,18 +39,25 @@ class CommandParser(argparse.ArgumentParser):
         if self._has_actions and not words:
             self.print_help(sys.stderr)
             self.exit(2)
+        first = words[0].partition("=")[0] if words else ""
+        if self._has_actions and first.startswith("-") and first not in self._option_string_actions:
+            self._unrecognized(words[:1], " Flags of a command go behind its name.")
         if self.rest is not None and "--" in words:
             at = words.index("--")
             words, rest = words[:at], words[at + 1 :]
             self.set_defaults(**{self.rest: rest})
         found, unknown = super().parse_known_args(words, namespace)
         if unknown:
-            flags = [word for word in unknown if word.startswith("-")]
-            there = [flag for action in self._actions for flag in action.option_strings]
+            words = [word for word in unknown if not word.startswith("-")]
             quotes = " Words that belong together need quotes." if self.rest is None else " A command goes behind `--`."
-            near = did_you_mean(flags[0].partition("=")[0], there) if flags else quotes
-            self.error(f"unrecognized: {' '.join(unknown)}.{near}")
+            self._unrecognized(unknown, quotes if words == unknown else "")
         return found, unknown
+
+    def _unrecognized(self, unknown: Sequence[str], hint: str) -> NoReturn:
+        """Name the words that are not understood with the flag that was meant, or else with the hint."""
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+        near = did_you_mean(flag, self._option_string_actions, 0.7) if flag else ""
+        self.error(f"unrecognized: {' '.join(unknown)}.{near or hint}")
 
     def error(self, message: str) -> NoReturn:
         """Write the usage and the error to stderr, and exit with code 2."""

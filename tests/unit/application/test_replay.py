@@ -21,6 +21,7 @@ from punie.domain.errors import EngineError, EngineErrorKind
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import (
     CallFinished,
+    ContextUsed,
     HistoryForgotten,
     PermissionAnswered,
     PermissionAsked,
@@ -36,6 +37,7 @@ from punie.domain.session.log import (
     ProcessIdentity,
     PromptAccepted,
     PromptSteered,
+    Rewound,
     SessionBegun,
     SituationTold,
 )
@@ -156,6 +158,14 @@ async def test_a_log_that_is_told_again_is_the_same_byte_by_byte() -> None:
     assert old == new
     assert (done.calls, done.turns, done.whole, done.divergences) == (4, 2, True, [])
     assert first_difference(old, [*new[:3], "other", *new[4:]]) == 4
+
+
+async def test_a_turn_that_was_taken_back_leaves_the_rest_the_same() -> None:
+    again = turn(3, ContextUsed(15), TextDelta("No.", "m4"))
+    first = len(SESSION) + 1
+    recording = await recorded(*SESSION, *again, Rewound(first, first + len(again), 2))
+    old, new = logs(recording, await Replay(recording, FakeClock()).run())
+    assert (old, len(old)) == (new, len(SESSION) + 1), "what the session used stays"
 
 
 async def test_a_model_that_does_the_same_gives_the_same_log_and_gets_the_answers_of_the_log() -> None:

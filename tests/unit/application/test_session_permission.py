@@ -94,7 +94,9 @@ async def test_a_call_that_waits_for_its_place_runs_only_if_the_mode_of_that_mom
 
     approvals = memory_approvals()
     made = RecordingTool(ToolDescriptor("change", "edit", source=ToolSource.IDE), effect=work)
-    bench = await desk_of([made], policy=Policy(Mode.AUTO), limits=Limits(CallLimits(concurrent_calls=1)), approvals=approvals)
+    bench = await desk_of(
+        [made], policy=Policy(Mode.AUTO), limits=Limits(CallLimits(concurrent_calls=1)), approvals=approvals
+    )
     outcomes: list[ToolOutcome] = []
 
     async def run(number: int) -> None:

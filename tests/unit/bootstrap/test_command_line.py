@@ -17,6 +17,8 @@ from punie.commands import running
     [
         ("aks hi", "there is no 'aks'. Did you mean ask?"),
         ("tools lst", "there is no 'lst'. Did you mean list?"),
+        ("--versoin", "unrecognized: --versoin. Did you mean --version?"),
+        ("--model direct ask hi", "unrecognized: --model. Flags of a command go behind its name."),
         ("ask --modle direct hi", "Did you mean --mode or --model? `punie ask --help` describes it all."),
         ("ask --model=direct --jsn hi", "unrecognized: --jsn. Did you mean --json?"),
         ("tools search read this", "unrecognized: this. Words that belong together need quotes."),

@@ -64,7 +64,7 @@ def test_a_day_ends_at_local_midnight(zone: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "7", "d", "-7d", "7 d", "7w", "1.5d", "yesterday", "2026-13-01", "999999d", "٣d\u202e"]
+    "text", ["", "7", "d", "-7d", "7 d", "7w", "1.5d", "yesterday", "2026-13-01", "0001-01-01", "999999d", "٣d\u202e"]
 )
 def test_anything_else_is_refused_with_the_forms_there_are(text: str, capsys: pytest.CaptureFixture[str]):
     assert usage(since=text) == 2

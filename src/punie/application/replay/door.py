@@ -199,7 +199,7 @@ class ReplayedTurn(EventSink):
         if ended is not None:
             self.entries.end_turn(ended)
         self._at = self.turn.behind + 1
-        self.copy(len(self.turn.events))
+        self.copy(len(self.turn.events), whole=True)
         self.entries.close_message()
 
     def _waits(self, event: LoggedEvent) -> bool:
