@@ -33,6 +33,7 @@ from punie.commands.setup.ides import JETBRAINS, ZED
 from punie.domain.errors import SettingsError
 from tests.e2e.jetbrains_ide import IdeServer
 from tests.fakes.mcp_servers import stdlib_server
+from tests.managed_file import ManagedFile
 from tests.stub_openai import Call, Failure, Reply, StubOpenAI
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-1")]
@@ -647,3 +648,20 @@ async def test_an_agent_that_says_nothing_fails_in_bounded_time_and_is_gone(
     failed(checks, "no answer within 2 seconds")
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+async def test_what_the_managed_settings_leave_out_is_named_and_a_model_that_they_forbid_is_not_asked(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed = ManagedFile(tmp_path)
+    managed.write('permissions.mode = "ask"\nallowed.models = ["ollama:*"]')
+    managed.put_in_force(monkeypatch)
+    machine.settings(f'{MODEL}permissions.mode = "auto"')
+    machine.write(machine.project / ".punie" / "config.toml", "limits.time_s = 5")
+    case = machine.case()
+    bounded = f'left out: permissions.mode = "auto" of {machine.punie / "config.toml"}: {managed.path} bounds it'
+    assert only(doctor_machine.managed(case)).detail == f"{managed.path}: 2 in force; {bounded}"
+    assert only(doctor_settings.project_settings(case)).detail.endswith("config.toml: 1 set")
+    check = only(await doctor_model.model(case))
+    assert not check.ok
+    assert f"allowed.models of {managed.path} does not allow the model 'openai-chat:stub'" in check.detail

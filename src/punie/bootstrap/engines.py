@@ -149,18 +149,23 @@ def sized_by(engine: Engine, settings: Settings) -> Settings:
 def engine_of(engines: Engines, settings: Settings, model: str | None = None) -> Engine:
     """The engine of that model, or of the settings' own. Raises `EngineError`, also where the model is not allowed."""
     model = model or settings[MODEL]
+    require_allowed(settings, model)
+    return engines.get(model, settings[ENGINE])
+
+
+def require_allowed(settings: Settings, model: str | None) -> None:
+    """Raise `EngineError` where `allowed.models` forbids that model."""
     if not _allowed(settings, model):
         place = settings.origins.get(ALLOWED_MODELS.name, "")
         raise EngineError(
             EngineErrorKind.CONFIGURATION.value,
             f"{ALLOWED_MODELS.name} of {place} does not allow the model {model!r}.",
-            f"Choose one of {', '.join(settings[ALLOWED_MODELS])}, or direct.",
+            f"Choose one of {', '.join(settings[ALLOWED_MODELS] or ())}, or direct.",
         )
-    return engines.get(model, settings[ENGINE])
 
 
 def _allowed(settings: Settings, model: str | None) -> bool:
-    return model in {None, DIRECT} or model_allowed(settings[ALLOWED_MODELS], model or "")
+    return model in {None, DIRECT} or model_allowed(settings[ALLOWED_MODELS] or (), model or "")
 
 
 @frozen

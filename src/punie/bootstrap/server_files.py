@@ -25,7 +25,7 @@ def user_servers_file(environ: Mapping[str, str]) -> Path:
 def permitted(configs: Iterable[ServerConfig], environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """The servers, those made unusable that `allowed.servers` forbids. Raises `SettingsError`."""
     settings = load_settings(environ, {}, os.devnull)
-    patterns = settings[ALLOWED_SERVERS]
+    patterns = settings[ALLOWED_SERVERS] or ()
     why = f"{ALLOWED_SERVERS.name} of {settings.origins.get(ALLOWED_SERVERS.name)} does not allow it"
     return tuple(one if server_allowed(patterns, one) else broken(one, why) for one in configs)
 

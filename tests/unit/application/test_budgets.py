@@ -24,9 +24,9 @@ START = 1_800_000_000.0
 SENT = Usage(10, 5, requests=1)
 
 
-def limit(name: str, most: float) -> Limit:
+def limit(name: str, most: float, managed: float = math.inf) -> Limit:
     span, _, measure = name.partition("_")
-    return Limit(Span(span), Measure(measure), most)
+    return Limit(Span(span), Measure(measure), most, managed)
 
 
 def ended(session_id: str, usage: Usage = SENT, at: float = START - 1, ms: float = 1000.0) -> TurnRecord:
@@ -146,6 +146,24 @@ async def test_a_person_may_allow_as_much_again_or_lift_the_limit_and_anything_e
         stopped.answers = [answer]
         assert (await stopped.run(person=True))[0].stop_reason is StopReason.MAX_TURN_REQUESTS
         assert stopped.made == 1
+
+
+async def test_no_person_allows_more_than_the_managed_settings() -> None:
+    closed = Spending(limit("turn_requests", 1, managed=1), requests=3)
+    closed.answers = [Selected(LIFT.id)]
+    (report,) = await closed.run(person=True)
+    assert (closed.made, closed.asked, report.stop_reason) == (1, 0, StopReason.MAX_TURN_REQUESTS)
+    assert "(budget.turn_requests, the policy of this machine)" in closed.said
+    assert closed.said.endswith("Send another prompt to go on.")
+
+    between = Spending(limit("session_requests", 2, managed=3), requests=9)
+    between.answers = [Selected(LIFT.id)]
+    await between.run(person=True)
+    assert (between.made, between.asked) == (2, 1), "to lift the limit is not offered, and stops"
+    again = Spending(limit("session_requests", 2, managed=3), requests=9)
+    again.answers = [Selected(MORE.id), Selected(MORE.id)]
+    await again.run(2, person=True)
+    assert (again.made, again.asked) == (3, 1)
 
 
 async def test_more_for_one_turn_is_not_more_for_the_next() -> None:

@@ -11,8 +11,19 @@ from typing import Any
 
 import pytest
 
+from punie.application.policy.allowed import model_allowed, server_allowed
+from punie.application.turns.budget import Budget, Limit, Measure, Span
 from punie.bootstrap.server_files import configured_servers
-from punie.bootstrap.settings.keys import ALLOWED_MODELS, BUDGET, LOCAL_TOOLS, MODE, OWN_RULES, SANDBOX, TIME_S
+from punie.bootstrap.settings.keys import (
+    ALLOWED_MODELS,
+    BUDGET,
+    LOCAL_TOOLS,
+    MODE,
+    OWN_RULES,
+    SANDBOX,
+    TIME_S,
+    UNKNOWN_PRICE,
+)
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import Traced, load_settings, trace_settings
 from punie.bootstrap.settings.values import Sandbox
@@ -22,6 +33,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.decisions import Facts, PermissionRequest
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Mode, Verdict
+from punie.domain.servers.server import HttpTransport, ServerConfig
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.execution import CallLimits
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
@@ -34,6 +46,7 @@ mode = "ask"
 sandbox = "landlock"
 [limits]
 time_s = 60
+output_bytes = 16384
 [budget]
 day_cost = 5
 [tools]
@@ -134,6 +147,11 @@ ATTEMPTS: dict[str, tuple[Callable[[Machine], Traced], str]] = {
     "a longer time": (as_user("limits.time_s = 900"), "limits.time_s = 900"),
     "a longer time for one tool": (as_user("limits.tools.run_command.time_s = 900"), "limits.tools.run_command.time_s"),
     "a larger budget": (as_user("budget.day_cost = 500"), "budget.day_cost = 500"),
+    "models that cost nothing": (as_user("budget.unknown_price = 0"), "budget.unknown_price = 0"),
+    "files at full length": (
+        as_user("limits.tools.read_file.output_bytes = 9000000"), "limits.tools.read_file.output_bytes",
+    ),
+    "keys in quotes": (as_user('"permissions.mode" = "auto"'), "permissions.mode = "),
     "tools of the machine": (as_user('tools.local = "always"'), 'tools.local = "always"'),
     "other models": (as_user('allowed.models = ["*"]'), 'allowed.models = ["*"]'),
     "other servers": (as_user('allowed.servers = ["*"]'), 'allowed.servers = ["*"]'),
@@ -149,8 +167,11 @@ def test_no_way_of_loosening_works_and_each_is_named(machine: Machine, way: str)
     assert settings[MODE] is settings.policy.mode is settings.policy.loosest is Mode.ASK
     assert (settings[SANDBOX], settings[TIME_S]) == (Sandbox.LANDLOCK, 60)
     assert settings.limits.of("run_command").time_s == 60
+    assert settings.limits.of("read_file").output_bytes == 16_384
     assert settings[LOCAL_TOOLS] is LocalTools.NEVER
     assert settings[next(key for key in BUDGET.values() if key.name == "budget.day_cost")] == 5
+    assert settings[UNKNOWN_PRICE] == 75
+    assert [limit.managed for limit in settings.budget.limits] == [5]
     assert settings[ALLOWED_MODELS] == ("ollama:*",)
     assert not settings.profiles
     assert not settings.policy.grants
@@ -166,6 +187,58 @@ def test_what_is_stricter_below_stays(machine: Machine) -> None:
     assert (settings[MODE], settings[SANDBOX], settings[TIME_S]) == (Mode.READ_ONLY, Sandbox.BUBBLEWRAP, 5)
     assert settings.policy.loosest is Mode.ASK
     assert settings.policy.in_mode(Mode.AUTO).mode is Mode.ASK
+
+
+def test_a_stricter_budget_and_price_below_stay(machine: Machine) -> None:
+    machine.user("budget.day_cost = 2\nbudget.unknown_price = 100")
+    settings = machine.traced().settings
+    assert settings.budget == Budget((Limit(Span.DAY, Measure.COST, 2, managed=5),), 100)
+
+
+@pytest.mark.parametrize("quoted", ['"permissions.mode" = "auto"', '"permissions.rules" = []'])
+def test_no_setting_is_said_twice_in_one_file(machine: Machine, quoted: str) -> None:
+    machine.managed.write(f"{quoted}\n{POLICY}")
+    with pytest.raises(SettingsError, match="there twice"):
+        machine.traced()
+
+
+@pytest.mark.parametrize("key", ["models", "servers"])
+def test_an_empty_list_of_what_is_allowed_is_refused_since_it_would_allow_all(machine: Machine, key: str) -> None:
+    machine.managed.write(f"allowed.{key} = []")
+    with pytest.raises(SettingsError, match="forbids all"):
+        machine.traced()
+
+
+def test_a_pattern_that_forbids_is_read_widely_and_one_that_allows_narrowly() -> None:
+    assert not model_allowed(["!openai*"], "OpenAI-chat:gpt-5")
+    assert not model_allowed(["ollama:*"], "Ollama:x")
+    evil = ServerConfig("Docs", HttpTransport("https://EVIL.example/mcp"))
+    assert not server_allowed(["!* https://evil.example/*"], evil)
+    assert server_allowed(["!evil"], evil)
+    assert not server_allowed(["!*"], evil)
+
+
+def test_what_a_general_bound_holds_is_warned_of_in_its_words(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    machine.user("permissions.own_rules = true\nbudget.unknown_price = 0\nlimits.tools.run_command.time_s = 900")
+    with caplog.at_level(logging.WARNING):
+        load_settings(machine.environ, {}, str(machine.project), managed=machine.managed.place)
+    assert caplog.text.count(f"is left out: {machine.managed.path} bounds it") == 3
+
+
+def test_rules_that_do_not_count_are_named_where_rules_are_explained(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.managed.put_in_force(monkeypatch)
+    monkeypatch.setenv("PUNIE_HOME", str(machine.home))
+    machine.user(RULE)
+    words = ("config", "explain", "permissions.rules", "--cwd", str(machine.project))
+    assert main([*words]) == 0
+    assert "left out: the rule user-1 of" in capsys.readouterr().out
+    assert main([*words, "--json"]) == 0
+    (held,) = json.loads(capsys.readouterr().out)["held"]
+    assert held.startswith("the rule user-1 of")
 
 
 def test_a_bound_is_not_a_default(machine: Machine) -> None:

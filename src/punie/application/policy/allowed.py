@@ -33,7 +33,8 @@ def _words(name: str, way: object) -> tuple[str, ...]:
 
 
 def _allowed(patterns: Sequence[str], words: Sequence[str]) -> bool:
-    if any(_fits(pattern[1:], words) for pattern in patterns if pattern.startswith(FORBIDS)):
+    named = [word.lower() for word in words]  # as any deny rule, a pattern that forbids is read widely
+    if any(_fits(pattern[1:].lower(), named) for pattern in patterns if pattern.startswith(FORBIDS)):
         return False
     wanted = [pattern for pattern in patterns if not pattern.startswith(FORBIDS)]
     return not wanted or any(_fits(pattern, words) for pattern in wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from math import inf
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -51,9 +52,9 @@ _UNITS = {
 }
 _HOLDERS = {Span.TURN: "This turn has", Span.SESSION: "This session has", Span.DAY: "The sessions of today have"}
 _GOING_ON = {
-    Span.TURN: "Send another prompt to go on, or raise the setting for later sessions.",
-    Span.SESSION: "Begin a new session to go on, or raise the setting and open this one again.",
-    Span.DAY: "Go on tomorrow, or raise the setting and open the session again.",
+    Span.TURN: ("Send another prompt to go on", "raise the setting for later sessions"),
+    Span.SESSION: ("Begin a new session to go on", "raise the setting and open this one again"),
+    Span.DAY: ("Go on tomorrow", "raise the setting and open the session again"),
 }
 _REASONS = {Measure.REQUESTS: StopReason.MAX_TURN_REQUESTS, Measure.TOKENS: StopReason.MAX_TOKENS}
 
@@ -62,11 +63,15 @@ Spent: TypeAlias = Mapping[Measure, float]
 
 @frozen
 class Limit:
-    """One limit of the settings: at most `most` of the measure in the span."""
+    """One limit of the settings: at most `most` of the measure in the span.
+
+    `managed` is the most that a person can allow: the value of the managed settings.
+    """
 
     span: Span
     measure: Measure
     most: float
+    managed: float = inf
 
     @property
     def stop_reason(self) -> StopReason:
@@ -76,7 +81,8 @@ class Limit:
     @property
     def go_on(self) -> str:
         """A sentence that says how to go on beyond the limit."""
-        return _GOING_ON[self.span]
+        otherwise, raised = _GOING_ON[self.span]
+        return f"{otherwise}." if self.most >= self.managed else f"{otherwise}, or {raised}."
 
     @property
     def name(self) -> str:
@@ -86,7 +92,8 @@ class Limit:
     def words(self, used: float, most: float) -> str:
         """The used amount and the limit, as a clause that begins a sentence."""
         shown = f"{self.measure.shown(used)} of {self.measure.shown(most)}{_UNITS[self.measure]}"
-        return f"{_HOLDERS[self.span]} used {shown} (budget.{self.name})"
+        bounded = ", the policy of this machine" if most >= self.managed else ""
+        return f"{_HOLDERS[self.span]} used {shown} (budget.{self.name}{bounded})"
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import Final
 
 import anyio
 import anyio.lowlevel
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.turns.asking import ask_person
@@ -69,11 +69,11 @@ class SessionBudget:
             self.told.add(key)
             await self.recorder.emit(NoticeGiven(NoticeSeverity.WARNING, title, details))
 
-    async def ask(self, words: str) -> PermissionOption:
+    async def ask(self, limit: Limit, words: str) -> PermissionOption:
         """The person's answer to a limit that is reached; the card that the question needs is not logged."""
         if self.broker is None:
             return STOP
-        title, options = "Go on beyond the budget?", (MORE, LIFT, STOP)
+        title, options = "Go on beyond the budget?", (MORE, LIFT, STOP) if limit.managed == inf else (MORE, STOP)
         return await ask_person(self.broker, self.recorder.lane, self.session_id, "budget", title, words, options)
 
 
@@ -165,9 +165,12 @@ class TurnBudget:
     async def _reached(self, limit: Limit) -> None:
         """Ask the person, where there is one, and note that the limit is passed where there is no more."""
         await self._tell_of_price(limit)
-        words = limit.words(self._used(limit), self._most(limit))
+        used = self._used(limit)
+        if used >= limit.managed:
+            limit = evolve(limit, most=limit.managed)
+        words = limit.words(used, self._most(limit))
         asked_s = self.session.clock.monotonic_s()
-        answer = await self.session.ask(words)
+        answer = STOP if limit.most >= limit.managed else await self.session.ask(limit, words)
         self._asked_s += self.session.clock.monotonic_s() - asked_s
         granted = self._granted if limit.span is Span.TURN and answer is MORE else self.session.granted
         if answer is STOP:
@@ -177,7 +180,8 @@ class TurnBudget:
             granted[limit.name] = granted.get(limit.name, 0.0) + (limit.most if answer is MORE else inf)
 
     def _most(self, limit: Limit) -> float:
-        return limit.most + self._granted.get(limit.name, 0.0) + self.session.granted.get(limit.name, 0.0)
+        granted = self._granted.get(limit.name, 0.0) + self.session.granted.get(limit.name, 0.0)
+        return min(limit.managed, limit.most + granted)
 
     def _used(self, limit: Limit) -> float:
         elapsed_s = self.session.clock.monotonic_s() - self._began_s - self._asked_s

@@ -75,7 +75,7 @@ def read_settings_file(path: Path) -> SettingsFile:
     """
     tables, digest = read_tables(path)
     try:
-        return SettingsFile(str(path), dict(_flat(tables)), digest)
+        return SettingsFile(str(path), _values(tables), digest)
     except ValueError as error:
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
 
@@ -100,6 +100,15 @@ def read_tables(path: Path) -> tuple[dict[str, object], str]:
     except (ValueError, RecursionError) as error:
         # Beside its own error, tomllib lets through the error of int() for numbers with thousands of digits.
         raise SettingsError(str(path), f"it is not valid TOML ({error})") from error
+
+
+def _values(tables: Mapping[str, object]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for key, value in _flat(tables):
+        if key in found:  # to TOML they are two, since one is in quotes
+            raise ValueError(f"{key} is there twice, once in quotes")
+        found[key] = value
+    return found
 
 
 def _flat(table: Mapping[str, object], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:

@@ -24,6 +24,7 @@ from punie.bootstrap.settings.project_says import (
     MAY_SAY_NO,
     NEVER,
     ONCE_TRUSTED,
+    RAISES,
     STRICTER_MODE,
     ProjectsSay,
 )
@@ -271,13 +272,13 @@ REGISTRY = Key(
     NEVER, page="servers.md#adding-servers-that-somebody-described",
 )
 ALLOWED_SERVERS = Key(
-    "allowed.servers", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), (),
+    "allowed.servers", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), None,
     "the MCP servers that may be started, each as `NAME`, `NAME ADDRESS` or `NAME PROGRAM ARGUMENTS...`, with `*` in "
-    "any word; `!` before one forbids it. Without any, or with `!` alone, all others may be",
+    "any word; `!` before one forbids it. With `!` alone all others may be",
     NEVER, by_default="all", page="managed.md#servers-and-models",
 )
 ALLOWED_MODELS = Key(
-    "allowed.models", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), (),
+    "allowed.models", Kind("a list of patterns (in a variable with commas between them)", parse_patterns), None,
     "the models that may be used, with `*`; `!` before one forbids it. `direct` is always among them",
     NEVER, by_default="all", page="managed.md#servers-and-models",
 )
@@ -341,7 +342,7 @@ RECEIPTS = Key(
 UNKNOWN_PRICE = Key(
     "budget.unknown_price", Kind("a number, 0 or more", parse_amount), Budget().unknown_price,
     "US dollars that a million tokens count as in the budgets of cost, where a model's price is not known",
-    NEVER, page="budgets.md",
+    RAISES, page="budgets.md",
 )
 _WHERE = {Span.TURN: "a turn", Span.SESSION: "a session", Span.DAY: "a day, by all sessions of one person"}
 _WHAT = {

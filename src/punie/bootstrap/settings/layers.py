@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import evolve, field, frozen
 
 from punie.application.policy.written_rules import ParserOf, RuleSource, parse_flag, parse_rules
+from punie.application.turns.budget import Measure
 from punie.bootstrap.settings.files import SettingsFile, read_settings_file, user_settings_file
 from punie.bootstrap.settings.keys import (
     ADDS,
+    BUDGET,
     KEYS,
     MODE,
     NEVER,
+    OUTPUT_BYTES,
     OWN_RULES,
     PER_TOOL,
     RULES,
     SANDBOX,
+    UNKNOWN_PRICE,
     Key,
     key_of,
     tool_and_bound,
@@ -81,7 +85,7 @@ class Layers:
         self.found: dict[str, tuple[object, str]] = {}
         self.said: list[Said] = []
         self.held: tuple[str, ...] = ()
-        self.loosest = Mode.AUTO
+        self.bounds: dict[str, object] = {}
         self._home = home_of(environ)
         self._parser = parser or _bash_parser
         file = read_settings_file(user_settings_file(environ))
@@ -128,10 +132,8 @@ class Layers:
 
     def bound(self, managed: ManagedSettings) -> None:
         """Hold everything that was taken to the managed settings; `held` says which rules do not count as written."""
-        given, path = parsed_values(managed.values, managed.path), managed.path
-        if MODE.name in given:
-            self.loosest = cast("Mode", given[MODE.name])
-            given.setdefault(OWN_RULES.name, False)
+        path = managed.path
+        given = self.bounds = _with_implied(parsed_values(managed.values, path))
         for name, bound in given.items():
             self._hold(key_named(name, path), bound, path)
         for name in [name for name in self.found if name.startswith(PER_TOOL)]:
@@ -149,6 +151,11 @@ class Layers:
         self.rules += [
             _signed(rule) for rule in self._rules(SettingsFile(path, managed.values), "managed", home_of({}))
         ]
+
+    @property
+    def loosest(self) -> Mode:
+        """The loosest mode that a session may have."""
+        return cast("Mode", self.bounds.get(MODE.name, Mode.AUTO))
 
     def _hold(self, key: Key[Any], bound: object, path: str) -> None:
         """Let the managed value of one setting bound the value that was taken."""
@@ -173,6 +180,18 @@ class Layers:
 
     def _source(self, label: str, name: str, home: str | None = None) -> RuleSource:
         return RuleSource(label, name, home or self._home, self._parser, os.path.realpath)
+
+
+def _with_implied(managed: Mapping[str, object]) -> dict[str, object]:
+    """The managed values, with those without which a value from below would take one of them out of force."""
+    found = dict(managed)
+    if MODE.name in found:
+        found.setdefault(OWN_RULES.name, False)
+    if any(key.name in found for (_, measure), key in BUDGET.items() if measure is Measure.COST):
+        found.setdefault(UNKNOWN_PRICE.name, UNKNOWN_PRICE.default)
+    if OUTPUT_BYTES.name in found:
+        found.setdefault(f"{PER_TOOL}read_file.output_bytes", found[OUTPUT_BYTES.name])
+    return found
 
 
 def _named(rule: Rule) -> str:

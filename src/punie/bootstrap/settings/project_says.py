@@ -31,6 +31,7 @@ NEVER = ProjectsSay("has no say in it, trusted or not")
 LOWERS = ProjectsSay(
     "may lower it, and raise it only once you trust its file", lambda new, now: now is None or new < now
 )
+RAISES = ProjectsSay("may raise it, and lower it only once you trust its file", lambda new, now: new > now)
 MAY_SAY_NO = ProjectsSay("may say `false`, and `true` only once you trust its file", lambda new, _: not new)
 LESS_LOCAL = ProjectsSay(
     "may allow less (`never` is least), and more only once you trust its file",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -45,7 +46,7 @@ class Settings:
 
     `values` are those that a source has set, parsed, by dotted key, and `origins` the names of these sources. The
     folders are those of the user's own skills and pipelines; `profiles` are what the user says of servers' tools, and
-    `doubts` are sentences about names that are probably misspelt.
+    `doubts` are sentences about names that are probably misspelt. `bounds` are the managed values, by dotted key.
     """
 
     values: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)  # one may hold a password
@@ -56,6 +57,7 @@ class Settings:
     pipelines_folder: str | None = None
     profiles: tuple[Profile, ...] = ()
     doubts: tuple[str, ...] = ()
+    bounds: Mapping[str, object] = field(factory=lambda: MappingProxyType({}), repr=False)
 
     def __getitem__(self, key: Key[T]) -> T:
         return cast("T", self.values.get(key.name, key.default))
@@ -87,8 +89,11 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """How much of a model may be used."""
-        set_by = ((span, measure, self[key]) for (span, measure), key in BUDGET.items())
-        return Budget(tuple(Limit(span, what, most) for span, what, most in set_by if most), self[UNKNOWN_PRICE])
+        limits = (
+            Limit(span, what, most, cast("float", self.bounds.get(key.name, inf)))
+            for (span, what), key in BUDGET.items() if (most := self[key])
+        )  # fmt: skip
+        return Budget(tuple(limits), self[UNKNOWN_PRICE])
 
     @property
     def limits(self) -> Limits:

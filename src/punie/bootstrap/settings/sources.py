@@ -29,7 +29,7 @@ from punie.bootstrap.settings.files import (
     state_dir,
 )
 from punie.bootstrap.settings.keys import KEYS, MODE, OWN_RULES, tool_and_bound
-from punie.bootstrap.settings.layers import Layers, LeftOut, Said, as_settings
+from punie.bootstrap.settings.layers import Layers, LeftOut, Said, Speaker, as_settings
 from punie.bootstrap.settings.managed import ManagedPlace, ManagedSettings, managed_settings
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.permission.decisions import Policy
@@ -61,6 +61,10 @@ class Traced:
     trusted: bool
     managed: ManagedSettings = field(factory=ManagedSettings)
     held: tuple[str, ...] = ()
+
+    def bounds(self, said: Said) -> bool:
+        """Whether the managed settings speak of the setting that was said."""
+        return any(one.speaker is Speaker.MANAGED and one.key == said.key for one in self.said)
 
 
 def load_settings(
@@ -120,6 +124,7 @@ def trace_settings(
         skills_folder=str(skills_folder(environ)),
         state_folder=str(state_dir(environ)),
         pipelines_folder=str(pipelines_folder(environ)),
+        bounds=layers.bounds,
         profiles=profiles,
         doubts=doubts if bounds.ignored is None else (*doubts, f"{bounds.path} is ignored: {bounds.ignored}"),
     )
@@ -154,8 +159,7 @@ def _warn(traced: Traced) -> None:
     left_out = traced.left_out
     for said in traced.said:
         if not said.heard and said.key not in left_out.values:
-            bounded = said.key in traced.managed.values
-            why = f"{traced.managed.path} bounds it" if bounded else "it is for your own settings alone"
+            why = f"{traced.managed.path} bounds it" if traced.bounds(said) else "it is for your own settings alone"
             _log.warning("%s: %s is left out: %s", said.source, said.key, why)
     if traced.managed.ignored is not None:
         _log.warning("%s is ignored: %s", traced.managed.path, traced.managed.ignored)

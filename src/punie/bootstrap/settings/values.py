@@ -95,14 +95,17 @@ def parse_names(value: object) -> tuple[str, ...]:
 
 
 def parse_patterns(value: object) -> tuple[str, ...]:
-    """Patterns of servers or models: a list, or one text with commas between them. Raises `ValueError`."""
+    """Patterns of servers or models: a list, or one text with commas between them. Raises `ValueError`.
+
+    An empty list is refused: it could mean all as well as none.
+    """
     try:
         found = parse_names(value)
-        if all(all(words := shlex.split(one.removeprefix("!"))) and words for one in found):
+        if found and all(all(words := shlex.split(one.removeprefix("!"))) and words for one in found):
             return found
     except ValueError:
         pass
-    raise ValueError("expected a list of patterns, none of them empty")
+    raise ValueError('expected a list of patterns, none of them empty; "!*" forbids all')
 
 
 def parse_models(value: object) -> tuple[str, ...]:

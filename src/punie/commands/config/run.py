@@ -209,6 +209,7 @@ def explain_object(one: Shown, traced: Traced) -> dict[str, object]:
         "project": _unmarked(key.project.words),
         "overridden": [_said_json(said) for said in one.overridden],
         "leftOut": [_said_json(said) for said in one.left_out],
+        "held": list(_rules_left_out(key, traced)),
         "managed": None if one.bound is None else _said_json(one.bound),
         "trusted": traced.trusted,
     }
@@ -222,17 +223,35 @@ def explain_key(key: Key[Any]) -> str:
 
 
 def left_out_words(traced: Traced) -> Iterator[str]:
-    """A sentence for each value and rule of the project's file that is left out."""
+    """A sentence for each value, rule and profile that is left out."""
+    yield from (f"left out: {words}" for words in (*bounded_words(traced), *untrusted_words(traced)))
+
+
+def bounded_words(traced: Traced) -> Iterator[str]:
+    """The values, rules and profiles that the managed settings keep out of force, in words."""
+    for one in traced.said:
+        if not one.heard and traced.bounds(one):
+            yield f"{_said_words(one)}: {traced.managed.path} bounds it"
+    yield from traced.held
+
+
+def untrusted_words(traced: Traced) -> Iterator[str]:
+    """The values and rules of a project that do not count, in words."""
     for one in traced.said:
         key = key_of(one.key)
-        if not one.heard and key is not None:
-            bounded = any(said.speaker is Speaker.MANAGED and said.key == one.key for said in traced.said)
-            why = f"{traced.managed.path} bounds it" if bounded else f"a project {key.project.words}"
-            yield f"left out: {one.key} = {_toml(_shown_value(one))} of {one.source}: {why}"
-    yield from (f"left out: {words}" for words in traced.held)
+        if not one.heard and key is not None and not traced.bounds(one):
+            yield f"{_said_words(one)}: a project {key.project.words}"
+    yield from _untrusted_rules(traced)
+
+
+def _untrusted_rules(traced: Traced) -> Iterator[str]:
     if not traced.trusted:
         for rule in traced.left_out.rules:
-            yield f"left out: the rule {rule_words(rule)} of {rule.origin}: a project {RULES.project.words}"
+            yield f"the rule {rule_words(rule)} of {rule.origin}: a project {RULES.project.words}"
+
+
+def _said_words(said: Said) -> str:
+    return f"{said.key} = {_toml(_shown_value(said))} of {said.source}"
 
 
 def places(environ: Mapping[str, str], cwd: str) -> Iterator[tuple[str, Path, str]]:
@@ -268,11 +287,17 @@ def _facts(one: Shown, traced: Traced) -> Iterator[tuple[str, str]]:
         yield "together with" if added else "instead of", f"{_toml(_shown_value(said))} of {said.source}"
     yield "a project", _unmarked(key.project.words)
     yield from (("left out", f"{_toml(_shown_value(said))} of {said.source}") for said in one.left_out)
+    yield from (("left out", words) for words in _rules_left_out(key, traced))
     if key is SANDBOX:
         held = holds_boxes(traced.settings[SANDBOX])
         yield "here", "this machine holds its boxes" if held else "no box, so fewer commands run unasked"
     if key.page is not None:
         yield "more", f"docs/{key.page}"
+
+
+def _rules_left_out(key: Key[Any], traced: Traced) -> Iterator[str]:
+    if key.name == RULES.name:
+        yield from (*traced.held, *_untrusted_rules(traced))
 
 
 def _default(key: Key[Any]) -> str:

@@ -10,7 +10,7 @@ import anyio
 
 from punie.adapters.keys.credentials import Credentials
 from punie.application.servers.registry import ServerRegistry
-from punie.bootstrap.engines import make_engine
+from punie.bootstrap.engines import make_engine, require_allowed
 from punie.bootstrap.pipeline_files import SHIPPED, shelf_of
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.server_files import configured_servers
@@ -86,6 +86,10 @@ async def model(case: Case) -> Sequence[Check]:
     said = f" (named by {source})" if source else ""
     reach = Credentials.of(case.environ, state_dir(case.environ)).reach
     name = settings[MODEL]
+    try:
+        require_allowed(settings, name)
+    except EngineError as error:
+        return [Check("model", f"{error.cause.rstrip('.')}{said}", fix=error.next_step)]
     plug_ins = PlugIns() if name in {None, DIRECT} else await _plug_ins(case)
     trial = await try_model(name, reach, plug_ins, choice=settings[ENGINE], ask=not case.offline)
     if not trial.asked:

@@ -22,6 +22,7 @@ from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.bootstrap.settings import managed as managed_place
 from punie.bootstrap.settings.keys import SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
+from punie.commands.config.run import bounded_words
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import EntryState, FoundEntry, find_entry, read_text
 from punie.commands.setup.ides import Ide, is_wsl
@@ -32,6 +33,7 @@ from punie.mechanics.home import home_of
 from punie.mechanics.installation import Found, again_line, extras, install_line, lacking
 
 _BOX_S = 5.0
+_MOST_NAMED = 5
 
 
 def interpreter(_case: Case) -> Sequence[Check]:
@@ -57,7 +59,7 @@ def installation(_case: Case) -> Sequence[Check]:
     return [Check("punie", detail)]
 
 
-def managed(_case: Case) -> Sequence[Check]:
+def managed(case: Case) -> Sequence[Check]:
     """The managed settings of this machine."""
     name, where = "managed settings", managed_place.PLACE.path
     if where is None:
@@ -71,7 +73,14 @@ def managed(_case: Case) -> Sequence[Check]:
         return [
             Check(name, f"{where} is ignored: {found.ignored}", "Let root own each step, and nobody else write it.")
         ]
-    return [Check(name, f"{where}: {len(found.values)} in force" if found.path else f"{where} is not there")]
+    if not found.path:
+        return [Check(name, f"{where} is not there")]
+    left_out = () if case.traced is None else tuple(bounded_words(case.traced))
+    named = "; ".join(left_out[:_MOST_NAMED])
+    if len(left_out) > _MOST_NAMED:
+        named += f"; and {len(left_out) - _MOST_NAMED} more, which punie config show lists"
+    detail = f"{where}: {len(found.values)} in force"
+    return [Check(name, f"{detail}; left out: {named}" if named else detail)]
 
 
 def wsl(case: Case) -> Sequence[Check]:

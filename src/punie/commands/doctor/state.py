@@ -33,7 +33,7 @@ from punie.bootstrap.settings.files import (
 from punie.bootstrap.settings.keys import DELEGATES, KEYS, RULES, SESSION_STORE, WHILE_BUSY, variable_of
 from punie.bootstrap.settings.layers import key_named
 from punie.bootstrap.settings.sources import stored_trust
-from punie.commands.config.run import left_out_words
+from punie.commands.config.run import untrusted_words
 from punie.commands.doctor.examination import Case, Check
 from punie.commands.setup.ide_file import find_entry
 from punie.commands.setup.ides import IDES
@@ -254,7 +254,7 @@ def your_settings(case: Case) -> Sequence[Check]:
 
 def project_settings(case: Case) -> Sequence[Check]:
     """The project's settings file, and the number of its values that are left out."""
-    left_out = 0 if case.traced is None else len(list(left_out_words(case.traced)))
+    left_out = 0 if case.traced is None else len(list(untrusted_words(case.traced)))
     path = project_settings_file(os.path.realpath(case.cwd))
     return [_file("project settings", path, case, left_out=left_out)]
 
