@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,31 @@ from attrs import evolve
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.application.desk.approvals import Approvals
+from punie.application.desk.rule_examples import covers_line
 from punie.application.policy.backtest import Backtest, backtest, past_decisions
 from punie.application.policy.suggesting import suggested
+from punie.application.policy.written_rules import RuleSource, parse_rules
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.session_tool import SessionTool
-from punie.bootstrap.settings.files import database_file
+from punie.bootstrap.settings.files import database_file, read_settings_file
 from punie.bootstrap.settings.sources import trace_settings
 from punie.cli import main
+from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.flow import Selected
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.tools.roles import Role
 from punie.domain.tools.tool import ToolDescriptor, ToolSource
+from punie.domain.values.display import display_exact
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.person import Person
+from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
+from shellsight.report import Standing
 from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
 from tests.fakes.permission import memory_approvals
 from tests.shellsight.corpus import lines
+from tests.shellsight.shell_lines import report
 from tests.unit.application.desk_bench import CWD, RecordingTool, call, desk_of
 
 pytestmark = pytest.mark.anyio
@@ -76,9 +84,11 @@ def others() -> Iterable[Call]:
     yield "tracker__close", {"path": "~/.ssh/id", "note": True}
 
 
-async def driven(calls: Iterable[Call], policy: Policy, approvals: Approvals, *answers: str) -> tuple[AuditRow, ...]:
+async def driven(
+    calls: Iterable[Call], policy: Policy, approvals: Approvals, *answers: str, more: Sequence[ToolDescriptor] = ()
+) -> tuple[AuditRow, ...]:
     """The rows of the trail after a desk was given these calls, and a person gave these answers in turn."""
-    tools = [Acts(tool) for tool in (RUN, EDIT, PATCH, REMOTE)]
+    tools = [Acts(tool) for tool in (RUN, EDIT, PATCH, REMOTE, *more)]
     bench = await desk_of(tools, policy=policy, approvals=approvals)
     said = answers or ("allow_once", "reject", "allow_session")
     for number, (name, arguments) in enumerate(calls):
@@ -163,6 +173,52 @@ async def test_rows_without_facts_or_with_strange_ones_are_counted_and_not_guess
     assert (found.rows, found.undecided, found.changed) == (len(rows), len(rows), ())
 
 
+async def test_a_directory_whose_settings_cannot_be_read_keeps_no_other_row_from_being_decided() -> None:
+    here = await driven([run("just lint")], Policy(), memory_approvals())
+    record = json.loads(here[0].text)
+    there = evolve(here[0], text=json.dumps({**record, "facts": {**record["facts"], "cwd": "/broken"}}))
+
+    def policies(cwd: str) -> Policy:
+        if cwd == "/broken":
+            raise SettingsError("/broken/.punie/config.toml", "it is not valid TOML")
+        return Policy()
+
+    found = backtest(past_decisions([there, *here]), policies, policies)
+    assert (found.rows, found.undecided, found.agree) == (2, 1, 1)
+
+
+HOSTILE: tuple[object, ...] = (None, True, -1, 1e400, "\x1b[2J\0", "\ud800", [], [[]], {"a": 1})
+
+
+def spoilt(value: Any) -> Iterator[Any]:
+    """The JSON value with one of its parts, at any depth, in another form than Punie gives it."""
+    yield from HOSTILE
+    if isinstance(value, dict):
+        yield value | {"of a later version": [{"x": 1}]}
+        for key, inner in value.items():
+            yield {name: one for name, one in value.items() if name != key}
+            yield from (value | {key: other} for other in spoilt(inner))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield value[:place] + value[place + 1 :]
+            yield from ([*value[:place], other, *value[place + 1 :]] for other in spoilt(inner))
+
+
+async def test_no_row_that_was_changed_in_any_part_breaks_the_backtest_or_the_suggestions() -> None:
+    calls = (run("cat a.py | tee b.py"), ("write_file", {"path": "src/a.py", "content": "x"}), *[*others()][4:6])
+    rows = await driven(calls, Policy(), memory_approvals(), "allow_once")
+    changed = [
+        evolve(row, text=json.dumps({**record, "facts": facts}))
+        for row in rows
+        for record in [json.loads(row.text)]
+        for facts in spoilt(record["facts"])
+    ]
+    found = again(changed, Policy(), Policy(rules=RULES))
+    assert found.rows == len(changed) > found.undecided > len(changed) // 2
+    for one in suggested(found.past, lambda _cwd: Policy(rules=RULES)):
+        assert tomllib.loads(one.toml)
+
+
 async def test_no_secret_and_no_content_is_in_the_facts() -> None:
     secrets = (
         run("curl -u me:hunter2 https://me:hunter2@example.com/hunter2x"), run("deploy --api-token hunter2"),
@@ -201,6 +257,47 @@ async def test_the_fewest_rules_are_suggested_and_none_that_a_person_or_a_danger
     assert all(Mode.READ_ONLY not in rule.modes for rule in rules)
 
 
+async def test_no_suggestion_lets_a_dangerous_line_through_that_is_not_in_the_trail() -> None:
+    looking = [
+        "git branch --merged main",
+        "git tag --sort=x",
+        "git remote -v",
+        "git stash list",
+        "bat README.md",
+        "man ls",
+    ]
+    calls = [*looking, "uv pip list", "dpkg -l", "cargo build", "just lint", "git commit -m x", "git merge topic"]
+    rows = await driven(map(run, calls), Policy(), memory_approvals(), "allow_once")
+    rules = [one.rule for one in suggested(again(rows, Policy()).past, lambda _cwd: Policy())]
+    assert {(("cargo",), ("build",)), (("just",), ("lint",))} <= {rule.command for rule in rules}
+    parser, programs = TreeSitterBashParser(), {line.split()[0] for line in calls}
+    near = [line.text for line in lines.dangerous() if line.text.split()[0] in programs]
+    bad = [line for line in near if report(line).standing > Standing.ORDINARY]
+    assert len(bad) > 100
+    assert [(line, rule.command) for line in bad for rule in rules if covers_line(rule, line, parser)] == []
+
+
+async def test_every_suggestion_can_be_loaded_and_covers_no_more_than_it_shows(tmp_path: Path) -> None:
+    folders = ("src/*", "src/**", "src/[a-z]", "src/\U0001d49c", "src/sm\u3164all", "src/plain", "src/\u202egpj")
+    allowed: list[Call] = [("write_file", {"path": f"{one}/deep/a.py", "content": ""}) for one in folders]
+    allowed += [("terminal", {"command": line}) for line in ("just lint", "cargo build")]
+    terminal = ToolDescriptor("terminal", "execute", source=ToolSource.IDE, roles={"command": Role.COMMAND})
+    rows = await driven(allowed, Policy(), memory_approvals(), "allow_once", more=(terminal,))
+    found = suggested(again(rows, Policy()).past, lambda _cwd: Policy())
+    assert found
+    file = tmp_path / "suggested.toml"
+    file.write_text("\n".join(one.toml for one in found), "utf-8")
+    source = RuleSource("user", str(file), "/home/x", TreeSitterBashParser, lambda path: path)
+    parsed = parse_rules(read_settings_file(file).values["permissions.rules"], source)
+    assert [(rule.tool, rule.path, rule.command) for rule in parsed] == [
+        (one.rule.tool, one.rule.path, one.rule.command) for one in found
+    ]
+    for rule in parsed:
+        assert rule.path is not None
+        assert not set("*?[") & set(rule.path.removesuffix("/**"))
+        assert display_exact(rule.path) == rule.path
+
+
 # --- the command -------------------------------------------------------------------------------
 
 
@@ -237,3 +334,6 @@ async def test_the_command_tells_what_would_change(
     proposed = await told("--rules", str(tmp_path / "proposed.toml"), "--suggest")
     assert {one["title"]: one["now"] for one in proposed["changed"]} == {"ruff check": "deny", "just lint": "deny"}
     assert (await told("--suggest"))["suggested"][0]["spares"] == 1
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path / "elsewhere"))  # a flag is read, although there is no row
+    assert await anyio.to_thread.run_sync(main, ["permissions", "backtest", "--allow", "no tool:x"]) == 2
+    assert "--allow 'no tool:x': 'no tool' cannot be a tool's name" in capsys.readouterr().err

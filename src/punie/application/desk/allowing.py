@@ -12,6 +12,7 @@ from punie.domain.permission.addresses import places_of
 from punie.domain.permission.decisions import Decision, Facts, PermissionRequest, Policy
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import Rule, Verdict, Words, too_wide
+from punie.domain.values.display import display_exact
 from punie.domain.values.paths import is_inside, shown_path
 
 FETCHES_PAGES = "fetch_page"
@@ -68,12 +69,17 @@ def _tries(call: PermissionRequest, decision: Decision, facts: Facts) -> Iterato
     roots = [root for where in facts.locations for root in facts.bases if is_inside(where.path, (root,))]
     if len(roots) == len(facts.locations) and roots:
         named = [shown_path(where.path, root) for where, root in zip(facts.locations, roots, strict=True)]
-        if all(len(name) <= PATH_CHARS and _PATH.fullmatch(name) for name in named):
+        if all(map(readable_path, named)):
             yield [_Wish(f"{tool.name}@{name}", Rule(Verdict.ALLOW, tool.name, path=name)) for name in named]
     hosts = places_of(tool, call.arguments) if tool.name == FETCHES_PAGES else ()
     if hosts and all(_WORD.fullmatch(host) for host in hosts):
         yield [_Wish(f"{tool.name}:{host}", Rule(Verdict.ALLOW, tool.name, host=host)) for host in hosts]
     yield [_Wish(tool.name, Rule(Verdict.ALLOW, tool.name))]
+
+
+def readable_path(path: str) -> bool:
+    """Whether a person reads the path of a rule as it is: short, no pattern, no letter without a mark of its own."""
+    return len(path) <= PATH_CHARS and _PATH.fullmatch(path) is not None and display_exact(path) == path
 
 
 def _of_command(tool: str, argv: Words) -> _Wish | None:

@@ -99,17 +99,21 @@ def recorded(request: PermissionRequest, policy: Policy, facts: Facts, was: Find
 def case_of(name: str, kept: Mapping[str, Any]) -> RecordedCase:
     """The decision on the tool of that name that `recorded` kept. Raises what a changed row makes it raise."""
     tool = _tool_of(name, kept["tool"]) if "tool" in kept else OWN_TOOLS[name]
-    cwd = kept.get("cwd", "")
+    cwd = _text(kept.get("cwd", ""))
+    if "\0" in cwd:
+        raise ValueError("no directory has such a name")
+    cwd.encode("utf-8", "surrogateescape")
     quarantined, boxed, asks = map(bool, kept.get("flags", (0, 1, 0)))
     command = None if "command" not in kept else CommandReport("", tuple(map(_part_of, kept["command"])))
     facts = Facts(
         tuple(map(_location_of, kept.get("locations", ()))), command, cwd,
-        tuple(kept.get("roots") or ([cwd] if cwd else [])), quarantined, boxed, asks,
+        _texts(kept.get("roots") or ([cwd] if cwd else [])), quarantined, boxed, asks,
     )  # fmt: skip
     was = Finding(Verdict(kept["verdict"]), str(kept["rule"]), "")
     return RecordedCase(
-        PermissionRequest(tool, kept.get("arguments", {})), facts, Mode(kept["mode"]), tuple(kept.get("protected", ())),
-        tuple(kept.get("private", ())), was, str(kept["by"]), bool(kept.get("altered")),
+        PermissionRequest(tool, kept.get("arguments", {})), facts, Mode(kept["mode"]),
+        _texts(kept.get("protected", [])), _texts(kept.get("private", [])), was, str(kept["by"]),
+        bool(kept.get("altered")),
     )  # fmt: skip
 
 
@@ -184,6 +188,20 @@ def _says_the_same(tool: ToolDescriptor, before: JsonObject, after: JsonObject) 
     )
 
 
+def _text(kept: object) -> str:
+    """The text, of a row that may have been changed. Raises `TypeError` for anything else."""
+    if not isinstance(kept, str):
+        raise TypeError("expected a text")
+    return kept
+
+
+def _texts(kept: object) -> tuple[str, ...]:
+    """The texts of a list; raises as `_text`."""
+    if not isinstance(kept, list):
+        raise TypeError("expected a list")
+    return tuple(map(_text, cast("list[object]", kept)))
+
+
 def _near(places: Iterable[str], own: tuple[str, ...]) -> list[str]:
     """Punie's own files that a decision on these places may look at: the files in the places, and around them."""
     folders = tuple(f"{place.rstrip('/')}/" for place in places)
@@ -197,7 +215,8 @@ def _location(where: Location) -> list[object]:
 
 
 def _location_of(kept: list[Any]) -> Location:
-    return Location(kept[0], bool(kept[1]), bool(kept[2]))
+    path, inside, secret = kept
+    return Location(_text(path), bool(inside), bool(secret))
 
 
 def _part(part: CommandPart, words: _Words) -> Kept:
@@ -212,8 +231,8 @@ def _part(part: CommandPart, words: _Words) -> Kept:
 
 def _part_of(kept: Mapping[str, Any]) -> CommandPart:
     return CommandPart(
-        tuple(kept.get("argv", ())), Standing(kept.get("standing", 0)), kept.get("reason", ""),
-        not kept.get("unsure"), tuple(map(tuple, kept.get("forms", ()))), tuple(map(_use_of, kept.get("paths", ()))),
+        _texts(kept.get("argv", [])), Standing(kept.get("standing", 0)), _text(kept.get("reason", "")),
+        not kept.get("unsure"), tuple(map(_texts, kept.get("forms", ()))), tuple(map(_use_of, kept.get("paths", ()))),
         frozenset(Effect[name] for name in kept.get("effects", ())), bool(kept.get("code")),
         plain=bool(kept.get("plain")),
     )  # fmt: skip
@@ -228,7 +247,7 @@ def _use(use: PathUse) -> list[object]:
 def _use_of(kept: list[Any]) -> PathUse:
     path, effect, below, sources, *led = kept
     where = _location_of(led) if led else None
-    return PathUse(path, PathEffect(effect), bool(below), where, sources=bool(sources))
+    return PathUse(_text(path), PathEffect(effect), bool(below), where, sources=bool(sources))
 
 
 def _tool(tool: ToolDescriptor) -> Kept:
@@ -244,7 +263,7 @@ def _tool(tool: ToolDescriptor) -> Kept:
 
 def _tool_of(name: str, kept: Mapping[str, Any]) -> ToolDescriptor:
     roles = Roles(
-        {one: Role(role) for one, role in kept["roles"].items()}, frozenset(kept["guessed"]), bool(kept["open"])
+        {one: Role(role) for one, role in kept["roles"].items()}, frozenset(_texts(kept["guessed"])), bool(kept["open"])
     )
     return ToolDescriptor(
         name, ToolKind(kept["kind"]), requires_permission=bool(kept["asks"]), source=ToolSource(kept["source"]),

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 from attrs import evolve, frozen
 
 from punie.application.desk.recorded_facts import RecordedCase, case_of, digest_of
+from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow
 from punie.domain.permission.decisions import Decision, Finding, Policy
 from punie.domain.permission.policy import decide
@@ -68,11 +69,12 @@ class Change:
 
 @frozen
 class Backtest:
-    """The outcome. `rows` are all rows of the trail, `undecided` those without usable facts.
+    """The outcome. `rows` are all rows of the trail.
 
-    `agree` counts equal verdicts by the same rule, `other_rule` equal verdicts by another one. `unreproduced` are rows
-    whose rules are those of today and whose decision is another one all the same: the record, or Punie, changed.
-    `counts` are the verdicts now, and `past` has each row that was decided.
+    `undecided` are those without usable facts, and those of directories whose settings cannot be read. `agree` counts
+    equal verdicts by the same rule, `other_rule` equal verdicts by another one. `unreproduced` are rows whose rules are
+    those of today and whose decision is another one all the same: the record, or Punie, changed. `counts` are the
+    verdicts now, and `past` has each row that was decided.
     """
 
     rows: int
@@ -92,7 +94,7 @@ def past_decisions(rows: Iterable[AuditRow], since: float = 0.0) -> Iterator[Pas
             record = cast("JsonObject", json.loads(row.text))
             if cast("float", record["at"]) >= since:
                 yield _past(row.number, record)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             yield None
 
 
@@ -117,16 +119,17 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
     found: list[Decided] = []
     changed, unreproduced, counts = list[Change](), list[Change](), Counter[Verdict]()
     rows = agree = other_rule = 0
-    for one in past:
+    for row in past:
         rows += 1
-        if one is None:
+        decided = _again(row, today)
+        if decided is None:
             continue
-        cwd, now = one.case.facts.cwd, one.under(today)
+        one, now = decided
         was: Finding = one.case.was
         differs = (now.verdict, now.rule) != (was.verdict, was.rule)
         if differs and one.case.altered:
             continue  # a rule may be about the words that were taken out
-        whose = cwd, one.person
+        whose = one.case.facts.cwd, one.person
         if whose not in rules:
             rules[whose] = digest_of(one.rules(today))
         if differs and one.case.by == rules[whose]:
@@ -142,3 +145,11 @@ def backtest(past: Iterable[PastDecision | None], today: PolicyFor, proposed: Po
     return Backtest(
         rows, rows - len(found), agree, other_rule, tuple(changed), tuple(unreproduced), counts, tuple(found)
     )
+
+
+def _again(row: PastDecision | None, policies: PolicyFor) -> Decided | None:
+    """The decision made again; None for one that cannot be, as things are in its directory today."""
+    try:
+        return None if row is None else (row, row.under(policies))
+    except SettingsError:
+        return None

@@ -15,14 +15,18 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from punie.application.desk.allowing import command_rules
+from punie.application.desk.allowing import command_rules, readable_path
+from punie.application.desk.rule_examples import HOME, PROJECT
 from punie.application.policy.backtest import Decided, PastDecision, PolicyFor
+from punie.application.policy.written_rules import RUNS_COMMANDS
 from punie.domain.permission.command_policy import allows_part
 from punie.domain.permission.decisions import Decision
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict, Words
 from punie.domain.values.paths import covers
+from shellsight.analysis import analyse_argv
 from shellsight.report import CommandPart, Effect, Standing
+from shellsight.surroundings import Surroundings
 
 MOST_RULES = 20
 MOST_TITLES = 3
@@ -45,13 +49,18 @@ class Suggestion:
     def toml(self) -> str:
         """The rule as a settings file takes it."""
         rule = self.rule
-        lines = ['decision = "allow"', f"tool = {json.dumps(rule.tool)}"]
+        lines = ['decision = "allow"', f"tool = {_toml(rule.tool)}"]
         if rule.command is not None:
-            lines.append(f"command = {json.dumps([words[0] for words in rule.command])}")
+            lines.append(f"command = {_toml([words[0] for words in rule.command])}")
         if rule.path is not None:
-            lines.append(f"path = {json.dumps(rule.path)}")
-        lines.append(f"mode = {json.dumps(sorted(mode.value for mode in rule.modes))}")
+            lines.append(f"path = {_toml(rule.path)}")
+        lines.append(f"mode = {_toml(sorted(mode.value for mode in rule.modes))}")
         return "\n".join(("[[permissions.rules]]", *lines))
+
+
+def _toml(value: object) -> str:
+    """As JSON, but for letters beyond 16 bits, which JSON escapes in two halves that TOML does not take."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 @frozen
@@ -69,7 +78,7 @@ def suggested(past: Sequence[Decided], policies: PolicyFor) -> tuple[Suggestion,
     for one in asked:
         groups[one.needs].append(one.past)
     refused = _Refused([each for each, _ in past])
-    safe = {rule: needs for rule, needs in _candidates(asked).items() if not refused.by(rule)}
+    safe = {rule: needs for rule, needs in _candidates(asked).items() if not refused.by(rule) and _stays_harmless(rule)}
     chosen: list[Suggestion] = []
     covered: frozenset[Need] = frozenset()
     while safe and len(chosen) < MOST_RULES:
@@ -137,6 +146,8 @@ def _rules_for(past: PastDecision, need: Need) -> Iterator[Rule]:
     tool, *words = need
     facts = past.case.facts
     if facts.command is not None:
+        if tool != RUNS_COMMANDS:
+            return  # a rule about commands is for that tool alone
         parts = [part for part in facts.command.parts if part.argv == tuple(words)]
         for rule in command_rules(tool, tuple(words)):
             if all(allows_part(rule, part, facts) for part in parts):
@@ -145,8 +156,23 @@ def _rules_for(past: PastDecision, need: Need) -> Iterator[Rule]:
     root = next((root for root in facts.bases if words[0].startswith(f"{root}/")), None)
     folder = posixpath.dirname(words[0])
     while root is not None and folder.startswith(f"{root}/"):  # never for everything in a project
-        yield Rule(Verdict.ALLOW, tool, path=f"{folder}/**", modes=_MODES)
+        if readable_path(folder):
+            yield Rule(Verdict.ALLOW, tool, path=f"{folder}/**", modes=_MODES)
         folder = posixpath.dirname(folder)
+
+
+_MORE: tuple[Words, ...] = (
+    ("unheard-of",), ("--unheard-of",), ("-f",), ("--force",), ("--amend",), ("-s", "unheard-of"), ("@unheard-of",),
+)  # fmt: skip
+"""Words that may follow where a rule ends: where one of them is not understood, the rule lets through what is not."""
+
+
+def _stays_harmless(rule: Rule) -> bool:
+    """Whether the rule's command is understood, and everyday, whatever words follow it."""
+    if rule.command is None:
+        return True
+    words, here = tuple(choice[0] for choice in rule.command), Surroundings(PROJECT, HOME)
+    return all(analyse_argv((*words, *more), here).standing <= Standing.ORDINARY for more in _MORE)
 
 
 class _Refused:
@@ -196,6 +222,6 @@ def _spares(past: PastDecision, rules: tuple[Rule, ...], policies: PolicyFor) ->
     """Whether these rules together let the call run unasked."""
     case, policy = past.case, policies(past.case.facts.cwd)
     own = evolve(
-        policy.in_mode(case.mode), rules=(*policy.rules, *rules), protected=case.protected, private=case.private
+        policy.in_mode(case.mode), rules=(*past.rules(policies), *rules), protected=case.protected, private=case.private
     )
     return decide(case.request, own, case.facts).verdict is Verdict.ALLOW

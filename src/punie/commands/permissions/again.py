@@ -25,8 +25,9 @@ from punie.bootstrap.settings.layers import parsed_values
 from punie.bootstrap.settings.sources import stored_trust, trace_settings
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.kept import MOST_ROWS
-from punie.commands.running import CommandError, Exit, command_environ, start_logging, told
+from punie.commands.running import CommandError, Exit, command_environ, start_logging, told, wrong
 from punie.commands.usage.run import parse_since
+from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode, Rule, Verdict
@@ -72,11 +73,23 @@ async def _rows(trail: SqlAuditTrail) -> Sequence[AuditRow]:
 
 def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state: StateFile) -> PolicyFor:
     trusted, parser = stored_trust(environ, state.log), TreeSitterBashParser()
+    known: dict[str, Policy | SettingsError] = {}
 
-    @cache
-    def policy(cwd: str) -> Policy:
+    def loaded(cwd: str) -> Policy:
         return trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy
 
+    def policy(cwd: str) -> Policy:
+        if cwd not in known:
+            try:
+                known[cwd] = loaded(cwd)
+            except SettingsError as error:
+                known[cwd] = error
+                wrong(f"{cwd}: its decisions are not made again: {error}")
+        if isinstance(found := known[cwd], SettingsError):
+            raise found
+        return found
+
+    loaded(os.devnull)  # a fault in the user's own settings, or in a flag, is one of every directory
     return policy
 
 
@@ -137,7 +150,7 @@ _NEWLY = {Verdict.ALLOW: "would run unasked", Verdict.ASK: "would be asked about
 def _text(found: Backtest, rules: Sequence[Suggestion]) -> str:
     decided = found.rows - found.undecided
     equal = f"{found.agree} as before by the same rule, {found.other_rule} by another"
-    without = f"{found.undecided} cannot be decided again: they have no facts"
+    without = f"{found.undecided} cannot be decided again: they have no facts, or their directory no usable settings"
     blocks = [f"{found.rows} rows, {decided} decided again: {equal}, {len(found.changed)} changed. {without}.\n"]
     for verdict, words in _NEWLY.items():
         changes = [one for one in found.changed if one.now.verdict is verdict]
