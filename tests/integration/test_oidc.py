@@ -150,6 +150,24 @@ async def test_a_new_key_is_fetched_once_and_a_withdrawn_one_is_refused_in_time(
     assert len(issuer.asked) == asked + 2
 
 
+async def test_what_is_no_key_in_the_list_harms_no_other_and_a_list_without_any_is_the_issuers_fault(
+    issuer: OwnIssuer,
+) -> None:
+    clock = Clock()
+    tokens = tokens_of(issuer, clock)
+    issuer.keys[:0] = [{"kty": ["RSA"]}, {"kty": "RSA", "n": 5, "e": 5}, {"kty": "OKP", "crv": "Ed448", "x": "AA"}]
+    assert isinstance(await tokens.admit(issuer.token()), Admitted)
+    issuer.keys = []
+    clock.now_s += UNKNOWN_S
+    unknown = await tokens.admit(issuer.token(header={"kid": "new"}))
+    assert isinstance(unknown, NotAdmitted)
+    assert isinstance(await tokens.admit(issuer.token()), Admitted), "the keys from before are kept"
+    clock.now_s += KEPT_S
+    refused = await tokens.admit(issuer.token())
+    assert isinstance(refused, NotAdmitted)
+    assert refused.try_again
+
+
 async def test_without_its_issuer_nobody_is_let_in_and_the_token_is_not_blamed(
     issuer: OwnIssuer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -237,7 +255,7 @@ async def test_a_person_reaches_no_session_of_another_and_the_books_know_who_it_
     who = {(row["tool"], row.get("person"), *row.get("groups", ())) for row in rows}
     assert {("hook:PreToolUse", "anna", "writers"), ("write_file", "anna", "writers")} <= who
     assert {person for _, person, *_ in who} == {"anna", "bert"}
-    turns = await SqliteUsageLedger(database, LOG).turns()
+    turns = await SqliteUsageLedger(database, LOG).turns() or ()
     assert [(turn.person, turn.project) for turn in turns] == [("anna", str(project)), ("bert", str(project))]
 
 

@@ -130,16 +130,27 @@ async def test_what_is_no_request_for_a_websocket_is_turned_away(serve: Serve) -
     async with serve() as server:
         for request, answer in (
             (f"GET /acp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n", b"HTTP/1.1 426 "),
-            (f"GET /acp HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 20_000}\r\n\r\n", b""),
-            ("GET /" + "x" * 20_000 + " HTTP/1.1\r\n\r\n", b""),
-            ("\x00\x01\x02 nonsense\r\n\r\n", b""),
-            ("SSH-2.0-hello\r\n", b""),
+            (f"GET /acp HTTP/1.1\r\nHost: localhost\r\nX: {'x' * 20_000}\r\n\r\n", b"HTTP/1.1 431 "),
+            ("GET /" + "x" * 20_000 + " HTTP/1.1\r\n\r\n", b"HTTP/1.1 431 "),
+            ("\x00\x01\x02 nonsense\r\n\r\n", b"HTTP/1.1 400 "),
+            ("SSH-2.0-hello\r\n", b"HTTP/1.1 400 "),
         ):
             async with socket_to(server) as stream:
                 await stream.send(request.encode())
                 told = await rest_of(stream)
             assert told.startswith(answer), request[:40]
             assert b" 101 " not in told
+
+
+async def test_a_token_that_no_request_has_room_for_is_refused_in_words_also_in_the_log(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serve() as server, socket_to(server) as stream:
+        token = "t" * 9_000
+        await stream.send(("\r\n".join([*upgrade(server), f"Authorization: Bearer {token}"]) + "\r\n\r\n").encode())
+        assert b"a line has 8,192 bytes at most, also that of the token" in await rest_of(stream)
+    assert "refused a client: 431 Its head is too long" in caplog.text
+    assert token[:20] not in caplog.text
 
 
 async def test_nonsense_behind_a_request_ends_that_connection_alone(serve: Serve) -> None:

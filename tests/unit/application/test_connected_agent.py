@@ -302,6 +302,18 @@ async def test_a_session_that_nobody_comes_back_for_is_closed_and_can_be_loaded_
         assert any(isinstance(entry.event, TextDelta) for entry in told)
 
 
+async def test_a_session_that_is_closed_twice_is_loaded_once_the_first_close_is_over() -> None:
+    async with hotel() as there, anyio.create_task_group() as tasks:
+        first, second = there.client(), there.client()
+        session = await first.open()
+        tasks.start_soon(first.agent.close_session, session)
+        await until(lambda: there.reception.agent.live(session) is None)
+        for client in (first, second):
+            with pytest.raises(UnknownSessionError):
+                await client.agent.close_session(session)
+        await second.load(session)
+
+
 async def test_a_client_that_is_lost_while_it_is_told_the_log_leaves_the_session_to_others() -> None:
     async with hotel() as there:
         session = await there.left_working()

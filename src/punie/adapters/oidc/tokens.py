@@ -40,7 +40,7 @@ NAME_CHARS: Final = 200
 MOST_GROUPS: Final = 1_000
 MOST_KEYS: Final = 100
 SHORTEST_RSA_BITS: Final = 2_048
-_KINDS: Final = {"RSA", "EC", "OKP"}
+_KINDS: Final = ("RSA", "EC", "OKP")
 
 Fetch: TypeAlias = Callable[[str], Awaitable[str]]
 """The text at an address, in bounded time and size. Raises any `Exception` where there is none."""
@@ -167,7 +167,10 @@ class OidcTokens:
         if not isinstance(place, str) or urlsplit(place).scheme not in {"https", urlsplit(address).scheme}:
             raise ValueError("its configuration names no safe address of its keys")
         listed = array_in(object_in(json.loads(await self.fetch(place))).get("keys"))
-        return _usable(listed[:MOST_KEYS], self.issuer.algorithms)
+        usable = _usable(listed[:MOST_KEYS], self.issuer.algorithms)
+        if not usable:  # an answer without keys is a fault of the issuer, and the keys from before are kept
+            raise ValueError("its list names no key that can be used")
+        return usable
 
     def _person(self, claims: Mapping[str, object]) -> Person:
         name, claim = claims.get(self.issuer.person_claim), self.issuer.person_claim

@@ -22,8 +22,9 @@ from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from anyio.streams.stapled import MultiListener
 from attrs import define, field, frozen
 from websockets.datastructures import Headers
+from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode
-from websockets.http11 import Request
+from websockets.http11 import MAX_LINE_LENGTH, Request
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
@@ -262,7 +263,9 @@ class WebSocketServer:
         protocol.receive_data(first.replace(HEAD, GET, 1) if head else first)
         while not (events := protocol.events_received()):
             if protocol.handshake_exc is not None:
-                await _write(protocol, stream)
+                unread = _unread(protocol.handshake_exc)
+                self._say_refused(unread)
+                await stream.send(protocol.reject(unread.status, f"{unread.words}\n").serialize())
                 return None
             protocol.receive_data(await stream.receive(CHUNK_BYTES))
         if protocol.eof_sent:  # the request was followed by bytes that no client may send before the upgrade
@@ -277,7 +280,7 @@ class WebSocketServer:
             response = protocol.accept(cast("Request", request))
             response.headers[CONNECTION_ID] = uuid.uuid4().hex
         else:
-            self.log.warning("refused a client: %d %s", answer.status, answer.words)
+            self._say_refused(answer)
             response = protocol.reject(answer.status, f"{answer.words}\n")
             if answer.status is HTTPStatus.UNAUTHORIZED:
                 response.headers["WWW-Authenticate"] = "Bearer"
@@ -288,6 +291,9 @@ class WebSocketServer:
         wire = WebSocketWire(stream, protocol, self.limits, self.log, person=answer.person)
         wire.take(frames)
         return wire, inf if answer.expires_at is None else answer.expires_at - time.time()
+
+    def _say_refused(self, refusal: Refusal) -> None:
+        self.log.warning("refused a client: %d %s", refusal.status, refusal.words)
 
     async def _tell(self, probe: Probe | None, protocol: ServerProtocol, stream: SocketStream, *, head: bool) -> None:
         if probe is None:
@@ -309,6 +315,14 @@ class WebSocketServer:
         if isinstance(answer, Admitted) and self._open >= self.connections_limit:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"{self.connections_limit} clients are connected already.")
         return answer
+
+
+def _unread(error: Exception) -> Refusal:
+    """The refusal of a request that the library could not read."""
+    if isinstance(error.__cause__, SecurityError):
+        words = f"Its head is too long: a line has {MAX_LINE_LENGTH:,} bytes at most, also that of the token."
+        return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words)
+    return Refusal(HTTPStatus.BAD_REQUEST, "This is no request that is understood here.")
 
 
 def _subprotocol(_protocol: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:

@@ -171,7 +171,9 @@ class Reception(OwnTaskGroup):
         room.seat.give_up()
 
     async def close(self, session_id: str) -> None:
-        """Close the session. Raises `UnknownSessionError` where it is not open."""
+        """Close the session. Raises `UnknownSessionError` where it is not open, or closing already."""
+        if session_id in self._closing:
+            raise UnknownSessionError(session_id)
         room = self._rooms.get(session_id)
         if room is not None:
             self.forget(room)
