@@ -21,7 +21,15 @@ from punie.adapters.storage import audit_notes
 from punie.adapters.storage.audit_key import KEY, KnownKey, SealKey
 from punie.adapters.storage.audit_notes import DAY_S, NOTES
 from punie.adapters.storage.batches import BatchWriter
-from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert
+from punie.adapters.storage.sql import (
+    DatabaseBusyError,
+    Row,
+    Sql,
+    State,
+    UnusableDatabaseError,
+    insert,
+    slower_clock,
+)
 from punie.domain.permission.audit import (
     BEGINNING,
     AuditRow,
@@ -43,6 +51,7 @@ SET_BACK_S = DAY_S
 """How far the clock may have been set back since rows were deleted."""
 
 READ_ROWS = 1_000
+BEFORE_ALL = -(2**63)
 COLUMNS = "number, previous, hash, text, writer"
 LINKS = "number, hash, at"
 
@@ -84,14 +93,22 @@ class SqlAuditTrail(ABC):
             return ()
         return tuple(AuditRow(*row) for row in reversed(rows))
 
-    async def page(self, after: int = 0, limit: int = READ_ROWS) -> tuple[Sequence[AuditRow], int]:
-        """Rows of all writers, notes among them, behind that place, oldest first; and the place behind them.
+    async def page(self, writer: str = "", after: int = BEFORE_ALL, limit: int = READ_ROWS) -> Sequence[AuditRow]:
+        """Rows behind that one, notes among them, chain by chain in the order of their writers; none at the end.
 
-        Raises `UnusableDatabaseError`.
+        A chain is read in its own order: places are given before rows are committed, so that by place a row might be
+        passed over. Raises `UnusableDatabaseError`.
         """
-        query = f"SELECT {COLUMNS}, {self.order} FROM audit WHERE {self.order} > ? ORDER BY {self.order} LIMIT ?"  # noqa: S608 - our own words
-        rows = await self.state.read(lambda database: database.run(query, (after, limit)), [])
-        return tuple(AuditRow(*row[:-1]) for row in rows), int(rows[-1][-1]) if rows else after
+
+        def work(database: Sql) -> list[Row]:
+            query = f"SELECT {COLUMNS} FROM audit WHERE writer = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608 - our own words
+            rows = database.run(query, (writer, after, limit))
+            for later in () if rows else sorted(name for name in _writers(database) if name > writer):
+                if rows := database.run(query, (later, BEFORE_ALL, limit)):
+                    break
+            return rows
+
+        return tuple(AuditRow(*row) for row in await self.state.read(work, []))
 
     async def verify(self, noted: str | None = None) -> ChainReport:
         await self.commit()
@@ -136,12 +153,13 @@ class SqlAuditTrail(ABC):
             database.run("INSERT INTO audit_seal (writer, count, key) VALUES (?, 0, ?) ON CONFLICT DO NOTHING", values)
 
     def _append(self, database: Sql, batch: Sequence[DecisionRecord]) -> None:
-        now, now_s = time.time(), time.monotonic()
+        now, now_s = slower_clock(database), time.monotonic()
         with database.transaction(of=f"audit {self.writer}"):  # no other process appends: the head stays the head
             number, previous = _head(database, self.writer)
             texts = [canonical(record) for record in batch]
             if self._noted_s is None or now_s - self._noted_s > audit_notes.AGAIN_S:
-                gone = {writer: until for writer in _writers(database) if (until := self._prune(database, writer, now))}
+                sealed = [writer for (writer,) in database.run("SELECT writer FROM audit_seal ORDER BY writer")]
+                gone = {writer: until for writer in sealed if (until := self._prune(database, writer, now))}
                 texts[:0] = audit_notes.note(database, self.writer, now, self.kept_days, gone)
             rows: list[AuditRow] = []
             for text in texts:
@@ -217,9 +235,15 @@ class SqlAuditTrail(ABC):
 
     def _early(self, database: Sql, writer: str) -> str | None:
         """The fault of rows that were deleted before the time that was set then, or is now."""
-        until = max(time.time() - self.kept_days * DAY_S, audit_notes.deleted_until(database, writer)) + SET_BACK_S
-        query = "SELECT min(number) FROM audit_pruned WHERE writer = ? AND at > ?"
-        ((number,),) = database.run(query, (writer, until))
+
+        def first(since: float) -> int | None:
+            query = "SELECT min(number) FROM audit_pruned WHERE writer = ? AND at > ?"
+            ((number,),) = database.run(query, (writer, since + SET_BACK_S))
+            return number
+
+        if first(time.time() - self.kept_days * DAY_S) is None:
+            return None
+        number = first(audit_notes.deleted_until(database))  # all notes are read, which takes a while
         return None if number is None else f"row {number} was deleted before its time"
 
     def _seal_fault(self, database: Sql, writer: str, known: KnownKey | None) -> str | None:
@@ -342,8 +366,8 @@ def _all_rows(database: Sql, writer: str) -> Iterator[AuditRow]:
 
 
 def _paged(database: Sql, columns: str, table: str, writer: str) -> Iterator[Row]:
-    last = -(2**63)
-    query = f"SELECT {columns} FROM {table} WHERE writer = ? AND number > ? ORDER BY number LIMIT {READ_ROWS}"  # noqa: S608 - our own words
-    while rows := database.run(query, (writer, last)):
+    last, limit = BEFORE_ALL, 1  # the look for rows to delete mostly needs the first one alone
+    query = f"SELECT {columns} FROM {table} WHERE writer = ? AND number > ? ORDER BY number LIMIT ?"  # noqa: S608 - our own words
+    while rows := database.run(query, (writer, last, limit)):
         yield from rows
-        last = rows[-1][0]
+        last, limit = rows[-1][0], READ_ROWS

@@ -36,9 +36,13 @@ def note(database: Sql, writer: str, now: float, days: int, gone: Mapping[str, i
     return (json.dumps(said, sort_keys=True, separators=(",", ":")),)
 
 
-def deleted_until(database: Sql, writer: str) -> float:
-    """The latest moment before which rows of that chain may have been deleted, as the notes say; 0 without any."""
-    said = (told for _, told in _notes(database) if writer in object_in(told.get("deleted")))
+def deleted_until(database: Sql) -> float:
+    """The latest moment before which rows may have been deleted for their age, as the notes say; 0 without any.
+
+    Every process deletes rows of all chains by its own setting, which each of its notes tells. Whether a note says that
+    it deleted of a chain does not matter: that note may be deleted for its age as well.
+    """
+    said = (told for _, told in _notes(database))
     return max((_number(told.get("at")) - _number(told.get("days")) * DAY_S for told in said), default=0.0)
 
 

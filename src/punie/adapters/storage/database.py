@@ -166,6 +166,10 @@ class Database(Sql):
         with own_errors():
             return cls(apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
 
+    @property
+    def now(self) -> float:
+        return time.time()
+
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows. Without values, several statements may be run at once."""
         with own_errors():

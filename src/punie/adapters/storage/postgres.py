@@ -86,7 +86,11 @@ class PostgresDatabase(Sql):
     """
 
     connection: psycopg.Connection[Row]
-    now: float = field(default=0.0, init=False)
+    _now: float = field(default=0.0, init=False)
+
+    @property
+    def now(self) -> float:
+        return self._now
 
     @classmethod
     def connect(cls, conninfo: str) -> Self:
@@ -97,7 +101,7 @@ class PostgresDatabase(Sql):
 
     def begin(self) -> None:
         """Begin a transaction."""
-        ((self.now, *_),) = self.run(BEGIN)
+        ((self._now, *_),) = self.run(BEGIN)
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """As `Sql.run`. More than one statement may be run without values."""
@@ -240,6 +244,10 @@ class _Books(Sql):
     """A connection as the books use it, for one piece of work. Raises `ValueError` for a value that no column takes."""
 
     database: PostgresDatabase
+
+    @property
+    def now(self) -> float:
+        return self.database.now
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         given = [value.translate(_TO) if isinstance(value, str) else value for value in values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -51,6 +52,12 @@ def too_new(version: int, oldest: int | None, known: int) -> str | None:
 
 class Sql(Protocol):
     """One connection, used by one thread at a time. Statements have `?` where a value goes."""
+
+    @property
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since the epoch, by the clock that all processes of the database share."""
+        ...
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
@@ -151,6 +158,11 @@ def _work(statement: str, values: Sequence[object], *, lasting: bool) -> Callabl
             return database.run(statement, values)
 
     return work
+
+
+def slower_clock(database: Sql) -> float:
+    """The time by which rows are deleted for their age: all machines would miss what a wrong clock made old."""
+    return min(time.time(), database.now)
 
 
 ROWS_AT_ONCE = 200

@@ -90,16 +90,15 @@ class GrantsMode:
         return told(value, text, as_json=self.as_json, exit_code=Exit.DONE if ok else Exit.FAILED)
 
     async def export(self, path: str) -> int:
-        """Write all rows that are kept into a new file, a line of JSON each, in the order of their writing."""
-        count, after = 0, 0
+        """Write all rows that are kept into a new file, a line of JSON each, chain by chain."""
+        count, trail = 0, self.books.audit
         try:
             with os.fdopen(os.open(path, NEW_FILE, OWNER_ONLY_FILE), "w", encoding="ascii") as file:
-                while True:
-                    rows, after = await self.books.audit.page(after)
-                    if not rows:
-                        break
+                rows = await trail.page()
+                while rows:
                     file.writelines(json.dumps(asdict(row)) + "\n" for row in rows)
                     count += len(rows)
+                    rows = await trail.page(rows[-1].writer, rows[-1].number)
         except (OSError, UnusableDatabaseError) as error:
             why = (error.strerror or "it is refused") if isinstance(error, OSError) else str(error)
             said = f"{display_exact(path)}: {why}. {count} rows were written; name a new file to try again."
@@ -236,7 +235,7 @@ def _named(row: AuditRow) -> Mapping[str, object]:
         link["writer"] = row.writer
     try:
         record: object = json.loads(row.text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {**link, "text": row.text}
     if not isinstance(record, dict):
         return {**link, "text": row.text}
