@@ -37,7 +37,7 @@ def ledger_of(tmp_path: Path) -> SqliteUsageLedger:
 async def rows(tmp_path: Path) -> tuple[dict[str, CallRecord], list[TurnRecord]]:
     """The ledger's calls by the id on the wire, and its turns."""
     ledger = ledger_of(tmp_path)
-    return {call.correlation_id: call for call in await ledger.calls()}, list(await ledger.turns())
+    return {call.correlation_id: call for call in await ledger.calls()}, list(await ledger.turns() or ())
 
 
 def reported(tmp_path: Path, project: Path, *more: str) -> Any:

@@ -171,6 +171,9 @@ class UsageLedger(Protocol):
     @abstractmethod
     async def turns(
         self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
-    ) -> Sequence[TurnRecord]:
-        """The turns that started at `since` or later, oldest first; of all persons, or of those of these names."""
+    ) -> Sequence[TurnRecord] | None:
+        """The turns that started at `since` or later, oldest first; of all persons, or of those of these names.
+
+        None where they cannot be read, for now or for good.
+        """
         ...

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from punie.application.turns.budget import Allowance, Budget, Limit, Measure, Span, day_began
-from punie.application.turns.spending import LIFT, MORE, STOP, SessionBudget
+from punie.application.turns.spending import LIFT, MORE, READ_AGAIN_S, STOP, UNREAD, SessionBudget
 from punie.domain.permission.flow import Dismissed, PermissionOption, PermissionOutcome, Selected
 from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallUpdated, UsageChanged
 from punie.domain.session.turn import StopReason, Turn, TurnRecord, TurnReport, Usage
 from punie.domain.values.content import Prompt
 from punie.ports.engine import EventSink, ToolDoor
+from tests.fakes.memory_stores import MemoryUsageLedger
 from tests.unit.application.session_bench import PlayedEngine, SessionBench
 
 pytestmark = pytest.mark.anyio
@@ -126,6 +128,25 @@ async def test_earlier_turns_count_to_the_session_and_those_of_others_to_the_day
     await other.run()
     assert other.made == 2
     assert "The sessions of today have used 3 of 3 requests" in other.said
+
+
+class LostLedger(MemoryUsageLedger):
+    """Cannot be read after the first time."""
+
+    reads = 0
+
+    async def turns(self, **asked: Any) -> Sequence[TurnRecord] | None:  # type: ignore[override]
+        self.reads += 1
+        return await super().turns(**asked) if self.reads == 1 else None
+
+
+async def test_while_earlier_turns_cannot_be_read_those_that_were_known_count_and_a_notice_says_so() -> None:
+    spending = Spending(limit("day_requests", 7), requests=5, seconds=READ_AGAIN_S + 1)
+    spending.bench.ledger = LostLedger()
+    spending.before = [ended("another", Usage(requests=5))]
+    (report,) = await spending.run()
+    assert (spending.made, report.stop_reason) == (2, StopReason.MAX_TURN_REQUESTS)
+    assert [notice.partition(":")[0] for notice in spending.notices] == [UNREAD, "Most of a budget is used"]
 
 
 async def test_a_person_may_allow_as_much_again_or_lift_the_limit_and_anything_else_stops() -> None:

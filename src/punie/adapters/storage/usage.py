@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import attrs
 from attrs import Factory, define, field
 
 from punie.adapters.storage.batches import BatchWriter
-from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert, slower_clock
 from punie.adapters.storage.state_file import StateFile
 from punie.domain.session.turn import CallRecord, PrefixBreak, TurnRecord, Usage
 from punie.ports.sessions import UsageLedger
@@ -64,12 +63,13 @@ class SqlUsageLedger(ABC):
         self._put(record)
 
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
-        return tuple(CallRecord(*row) for row in await self._read("calls", CALL_COLUMNS, since, session_id))
+        return tuple(CallRecord(*row) for row in await self._read("calls", CALL_COLUMNS, since, session_id) or ())
 
     async def turns(
         self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
-    ) -> Sequence[TurnRecord]:
-        return tuple(map(_turn, await self._read("turns", TURN_COLUMNS, since, session_id, persons)))
+    ) -> Sequence[TurnRecord] | None:
+        rows = await self._read("turns", TURN_COLUMNS, since, session_id, persons)
+        return None if rows is None else tuple(map(_turn, rows))
 
     async def aclose(self) -> None:
         """Commit the waiting records, in bounded time; later ones are lost."""
@@ -102,7 +102,7 @@ class SqlUsageLedger(ABC):
         ]
         if not self._begun:
             for table in ("calls", "turns"):
-                database.run(f"DELETE FROM {table} WHERE started_at < ?", (time.time() - KEPT_S,))  # noqa: S608 - our own words
+                database.run(f"DELETE FROM {table} WHERE started_at < ?", (slower_clock(database) - KEPT_S,))  # noqa: S608 - our own words
             self._begun = True
         with database.transaction(of="usage"):
             for table, columns, rows in (("calls", CALL_COLUMNS, calls), ("turns", TURN_COLUMNS, turns)):
@@ -120,8 +120,8 @@ class SqlUsageLedger(ABC):
         since: float,
         session_id: str | None,
         persons: Collection[str] | None = None,
-    ) -> list[Row]:
-        """The rows asked for, oldest first."""
+    ) -> list[Row] | None:
+        """The rows asked for, oldest first; None where they cannot be read."""
         where, values = "started_at >= ?", [since, *([] if session_id is None else [session_id]), *(persons or ())]
         if session_id is not None:
             where += " AND session_id = ?"
@@ -129,12 +129,12 @@ class SqlUsageLedger(ABC):
             where += f" AND person IN ({', '.join('?' for _ in persons)})"
         query = f"SELECT {', '.join(columns)} FROM {table} WHERE {where} ORDER BY started_at, {self.order}"  # noqa: S608 - our own words
 
-        def work() -> list[Row]:
+        def work() -> list[Row] | None:
             self._writer.flush(READ_LIMIT_S)
             try:
                 return self._rows(query, values)
             except UnusableDatabaseError:
-                return []
+                return None
 
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
@@ -165,7 +165,9 @@ class SqliteUsageLedger(SqlUsageLedger, UsageLedger):
 
     def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
         """By a connection of its own: what is read may be long, and the writer does not wait for it."""
-        if self.trouble is not None or not self.path.exists():
+        if self.trouble is not None:
+            raise UnusableDatabaseError(self.trouble)
+        if not self.path.exists():
             return []
         reading = StateFile(self.path, self.log, UNUSABLE)
         try:

@@ -161,5 +161,5 @@ class MeasuredLedger(UsageLedger):
 
     async def turns(
         self, *, since: float = 0.0, session_id: str | None = None, persons: Collection[str] | None = None
-    ) -> Sequence[TurnRecord]:
+    ) -> Sequence[TurnRecord] | None:
         return await self.ledger.turns(since=since, session_id=session_id, persons=persons)

@@ -27,6 +27,11 @@ READ_AGAIN_S: Final = 30.0
 
 SOONEST_S: Final = 0.01
 
+UNREAD: Final = "Earlier turns cannot be counted now"
+UNREAD_WORDS: Final = (
+    "The figures cannot be read. Until they can, budgets of sessions and days count this turn and what was known."
+)
+
 MORE = PermissionOption("budget_more", "Once more that much", OptionKind.ALLOW_ONCE)
 LIFT = PermissionOption("budget_lift", "No limit for this session", OptionKind.ALLOW_ALWAYS)
 STOP = PermissionOption("budget_stop", "Stop here", OptionKind.REJECT_ONCE)
@@ -51,16 +56,24 @@ class SessionBudget:
     granted: dict[str, float] = field(factory=dict[str, float], init=False)
     told: set[object] = field(factory=set[object], init=False)
     turn: TurnBudget | None = field(default=None, init=False)
+    _known: dict[Span, tuple[float, Spent]] = field(factory=dict[Span, tuple[float, Spent]], init=False)
+    """The sums that were read last, each with the moment from which it adds up."""
 
     async def earlier(self, but: Collection[str]) -> Mapping[Span, Spent]:
-        """The sums of the turns that have ended, without those of these ids."""
+        """The sums of the turns that have ended, without those of these ids; the last known while none can be read."""
         spans, found = {limit.span for limit in self.budget.limits}, dict[Span, Spent]()
         since = {Span.SESSION: 0.0, Span.DAY: day_began(self.clock.epoch_s())}
         whose = {Span.SESSION: None, Span.DAY: self.person.books}
         for span in spans - {Span.TURN}:
             own = self.session_id if span is Span.SESSION else None
             turns = await self.ledger.turns(since=since[span], session_id=own, persons=whose[span])
-            found[span] = self.budget.spent_in(turn for turn in turns if turn.turn_id not in but)
+            if turns is None:
+                await self.tell("unread", UNREAD, UNREAD_WORDS)
+            else:
+                spent = self.budget.spent_in(turn for turn in turns if turn.turn_id not in but)
+                self._known[span] = since[span], spent
+            began, known = self._known.get(span, (0.0, {}))
+            found[span] = known if began == since[span] else {}
         return found
 
     async def tell(self, key: object, title: str, details: str) -> None:
@@ -191,7 +204,7 @@ class TurnBudget:
             lent = {turn_id: one.requests for turn_id, one in gauge.lent.items()}
             own += sum(lent.get(turn_id or "", 0) == counted for turn_id, counted in self._asking.items())
         earlier = None if self._earlier is None else self._earlier[1].get(limit.span)
-        return own + (0.0 if earlier is None else earlier[limit.measure])
+        return own + (0.0 if earlier is None else earlier.get(limit.measure, 0.0))
 
     def _next_s(self, limit: Limit) -> float:
         """The seconds until the limit is nearly reached, and once that is so until it is reached."""

@@ -50,7 +50,7 @@ class UsageMode:
         ledger = books.usage
         calls = await ledger.calls(since=self.since, session_id=self.session_id)
         turns = await ledger.turns(since=self.since, session_id=self.session_id)
-        if ledger.trouble is not None or books.state.hindered:
+        if turns is None or ledger.trouble is not None or books.state.hindered:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         settings = load_settings(self.environ, {}, str(self.cwd))
         async with open_session_here(str(self.cwd), environ=self.environ) as session:

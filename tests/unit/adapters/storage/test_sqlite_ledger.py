@@ -70,7 +70,7 @@ async def test_what_was_recorded_is_there_for_the_next_process(file: Path):
     await first.aclose()
     second = SqliteUsageLedger(file, LOG)
     assert list(await second.calls()) == [a_call()]
-    assert list(await second.turns()) == [a_turn()]
+    assert list(await second.turns() or ()) == [a_turn()]
 
 
 async def test_after_the_end_nothing_is_recorded_and_no_thread_is_left(file: Path):
@@ -119,7 +119,7 @@ async def test_records_older_than_four_hundred_days_go(file: Path):
     later = SqliteUsageLedger(file, LOG)
     later.record_call(a_call())
     assert [call.started_at for call in await later.calls()] == [young, NOW]
-    assert [turn.started_at for turn in await later.turns()] == [young]
+    assert [turn.started_at for turn in await later.turns() or ()] == [young]
     await later.aclose()
 
 
@@ -169,7 +169,7 @@ async def test_a_database_that_cannot_be_used_is_said_once_and_its_figures_are_l
         ledger.record_call(a_call(number))
         ledger.record_turn(a_turn(number))
     assert list(await ledger.calls(since=NOW + 1)) == []
-    assert list(await ledger.turns(session_id="sess_1")) == []
+    assert await ledger.turns(session_id="sess_1") is None
     (said,) = warnings(caplog)
     assert str(file) in said
     assert "Figures of this process are lost" in said
