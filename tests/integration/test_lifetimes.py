@@ -255,7 +255,7 @@ async def test_this_machines_files_and_terminals_are_entered_before_the_session_
     from punie.adapters.local.programs.terminals import LocalTerminals
     from punie.application.sessions.recorder import SessionRecorder
     from punie.application.turns.conversation import Conversation
-    from punie.application.turns.provider_lists import ProviderLists
+    from punie.application.turns.model_shelf import ProviderLists
     from punie.bootstrap.container import BuiltSession
     from punie.bootstrap.engines import EngineShelf
     from punie.bootstrap.session_setup import SessionSetup

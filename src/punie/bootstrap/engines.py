@@ -13,8 +13,7 @@ from attrs import define, evolve, field, frozen
 
 from punie.adapters.library.engine import LibraryEngine
 from punie.application.policy.allowed import model_allowed
-from punie.application.turns.model_shelf import ModelShelf, ReadyModel
-from punie.application.turns.provider_lists import ProviderLists, provider_of
+from punie.application.turns.model_shelf import ModelShelf, ProviderLists, ReadyModel, provider_of
 from punie.bootstrap.plugins import PlugIns, installed_engines
 from punie.bootstrap.settings.keys import ALLOWED_MODELS, CONTEXT_TOKENS, ENGINE, MODEL, MODELS
 from punie.bootstrap.settings.settings import Settings

@@ -17,7 +17,7 @@ from attrs import define, evolve, field
 from punie.application.agent import PunieAgent
 from punie.application.sessions.going_back import committed_in
 from punie.application.turns.live_session import LiveSession
-from punie.application.turns.provider_lists import ProviderLists
+from punie.application.turns.model_shelf import ProviderLists
 from punie.bootstrap.engines import Engines, EngineShelf, engine_of, sized_by, with_model
 from punie.bootstrap.plugins import PlugIns, scan
 from punie.bootstrap.settings.files import state_dir

@@ -18,8 +18,7 @@ from punie.adapters.acp.client_servers import MCP_MESSAGE, AcpServerChannel, dec
 from punie.adapters.acp.config_options import config_options, mode_state, set_config_option, set_mode, set_model
 from punie.adapters.acp.discovery import TOOLS_CHANGED, AcpToolBridge, AcpToolCatalog
 from punie.adapters.acp.handshake import EXTENSION, decode_params
-from punie.adapters.acp.session_changes import changes, rewind
-from punie.adapters.acp.session_tools import cancel_executions, executions, set_tool_enabled, tools
+from punie.adapters.acp.session_tools import cancel_executions, changes, executions, rewind, set_tool_enabled, tools
 from punie.adapters.acp.updates import COMPACTION_EVENTS, QuietCalls, encode_logged, encode_page
 from punie.adapters.acp.wire import (
     KeptSessionParams,

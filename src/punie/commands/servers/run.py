@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import anyio
-from attrs import define, frozen
+from attrs import asdict, define, frozen
 
 from punie.adapters.console.output import table
 from punie.adapters.local.machine import LocalClock, TTLCache
@@ -126,12 +126,7 @@ class ServersMode:
         names = [info.name for info in await registry.list_servers() if self.name in {None, info.name}]
         async with waiting(partial(_awaited, names, ()), watched=self.watched):
             delta = await registry.refresh(self.name, force=True)
-        fields = {
-            "added": delta.added,
-            "removed": delta.removed,
-            "changed": delta.changed,
-            "errors": dict(delta.errors),
-        }
+        fields = {**asdict(delta), "errors": dict(delta.errors)}
         code = Exit.FAILED if delta.errors else Exit.DONE
         return told(fields, delta_text(delta), as_json=self.as_json, exit_code=code)
 

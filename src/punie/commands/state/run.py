@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from attrs import asdict
+
 from punie.adapters.local.files.file_history import KEPT
 from punie.adapters.storage.state_copy import StateContents, StateCopies, StateCopyError
 from punie.bootstrap.optional_parts import user_settings
@@ -15,6 +17,7 @@ from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.commands.permissions.kept import moment
 from punie.commands.running import CommandError, Exit, command_environ, confirm, told
 from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.json_value import camel
 
 ELSEWHERE = (
     "Sessions, usage, grants and the audit trail are in the PostgreSQL database of sessions.store, and not in this "
@@ -63,9 +66,4 @@ def _words(contents: StateContents) -> str:
 
 
 def _fields(contents: StateContents) -> dict[str, object]:
-    return {
-        "madeAt": moment(contents.made_at),
-        "schema": contents.schema,
-        "sessions": contents.sessions,
-        "files": contents.files,
-    }
+    return {**camel(asdict(contents)), "madeAt": moment(contents.made_at)}

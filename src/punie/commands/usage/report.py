@@ -16,13 +16,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from punie.adapters.console.output import WIDTH, table
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.display import one_line
+from punie.domain.values.json_value import camel
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Record = TypeVar("_Record", CallRecord, TurnRecord)
@@ -244,24 +245,15 @@ def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str
     return "\n".join(lines) + "\n"
 
 
-_VALUES: Mapping[str, Callable[[UsageRow], object]] = {
-    "source": lambda row: row.source,
-    "calls": lambda row: row.calls.calls,
-    "succeeded": lambda row: row.calls.succeeded,
-    "failed": lambda row: row.calls.failed,
-    "denied": lambda row: row.calls.denied,
-    "cancelled": lambda row: row.calls.cancelled,
-    "timeMs": lambda row: round(row.calls.time_ms, 1),
-    "bytesIn": lambda row: row.calls.bytes_in,
-    "bytesOut": lambda row: row.calls.bytes_out,
-    "turns": lambda row: row.turns.turns,
-    "requests": lambda row: row.turns.requests,
-    "inputTokens": lambda row: row.turns.input_tokens,
-    "outputTokens": lambda row: row.turns.output_tokens,
-    "cachedTokens": lambda row: row.turns.cached_tokens,
-    "cachedShare": lambda row: row.turns.cached_share,
-    "cost": lambda row: None if row.turns.cost_usd is None else round(row.turns.cost_usd, 6),
-}
+def _values(row: UsageRow) -> dict[str, object]:
+    """The figures of a row under the names of its columns."""
+    calls, turns = row.calls, row.turns
+    cost = None if turns.cost_usd is None else round(turns.cost_usd, 6)
+    figures = {"source": row.source, **camel(asdict(calls)), **camel(asdict(turns))}
+    own = {"calls": calls.calls, "timeMs": round(calls.time_ms, 1), "cachedShare": turns.cached_share, "cost": cost}
+    return {**figures, **own}
+
+
 _CALL_KEYS = ("calls", "succeeded", "failed", "denied", "cancelled", "timeMs", "bytesIn", "bytesOut")
 _TURN_KEYS = ("turns", "requests", "inputTokens", "outputTokens", "cost", "cachedTokens", "cachedShare")
 _PERIOD_KEYS = (*_CALL_KEYS, *_TURN_KEYS)
@@ -275,7 +267,8 @@ _COLUMNS: Mapping[Table, tuple[str, ...]] = {
 
 def _rows(report: UsageReport, by: Table) -> list[Row]:
     name, *others = _COLUMNS[by]
-    return [{name: row.name} | {key: _VALUES[key](row) for key in others} for row in report.by[by]]
+    figures = ((row.name, _values(row)) for row in report.by[by])
+    return [{name: of, **{key: values[key] for key in others}} for of, values in figures]
 
 
 def _cell(value: object) -> object:
