@@ -109,6 +109,7 @@ async def test_a_turn_is_open_until_its_end_and_goes_on_in_another_process(books
     assert list(await other.open_elsewhere()) == []
     await taken.ended("end_turn")
     (known,) = await other.known()
+    assert [list(await other.known(2, prefix)) for prefix in ("t", "t-1_", "%")] == [[known], [], []]
     assert (known.order, known.status, known.how) == (ORDER, TurnStatus.ENDED, "end_turn")
     assert await other.claim("t-1") is None
     assert not await other.cancel("t-1")
@@ -254,6 +255,44 @@ async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, m
         assert taken is not None
         assert list(await book.open_elsewhere()) == []
         await taken.ended("end_turn")
+    await made.close()
+
+
+@ONE_LOOP
+async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(tmp_path: Path) -> None:
+    pytest.importorskip("dbos")
+    import apsw
+
+    made = DbosBooks(tmp_path)
+    steps = await (await made.next()).begin(ORDER)
+    await steps.took(StepKind.REQUEST, "m")
+    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database.execute("ALTER TABLE workflow_status RENAME TO elsewhere")
+    with anyio.fail_after(60):
+        with pytest.raises(SessionStoreError):
+            await steps.took(StepKind.CALL, "write_file")
+        await steps.ended("end_turn")
+        await steps.hand_on()
+    database.execute("ALTER TABLE elsewhere RENAME TO workflow_status")
+    database.close()
+    await made.close()
+
+
+@ONE_LOOP
+async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_handing_it_on(tmp_path: Path) -> None:
+    pytest.importorskip("dbos")
+    import apsw
+
+    made = DbosBooks(tmp_path)
+    book = await made.next()
+    steps = await book.begin(ORDER)
+    await steps.took(StepKind.REQUEST, "m")
+    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database.execute("UPDATE workflow_status SET executor_id = 'elsewhere|1|', queue_name = NULL")
+    with anyio.fail_after(60):
+        await steps.hand_on()
+    assert list(database.execute("SELECT status, executor_id FROM workflow_status")) == [("PENDING", "elsewhere|1|")]
+    database.close()
     await made.close()
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from tests.durable.judge import effect_of, judged
 from tests.durable.run import DONE, Client, Load, load
 from tests.e2e import scripts
 from tests.e2e.ide_parts import choose
+from tests.e2e.processes import gone
 from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.e2e.remote_client import RemoteClient, Server, serving
@@ -145,9 +148,15 @@ async def test_a_turn_that_was_detached_is_watched_to_its_end_or_called_off(tmp_
         return json.loads(done.stdout.splitlines()[-1])
 
     turn = punie("ask", "--detach", "--json", "--model", model, "go")["turnId"]
+    (file,) = (tmp_path / "home").rglob("turns.sqlite")
+    with closing(sqlite3.connect(file)) as book:
+        found = book.execute("SELECT workflow_uuid FROM workflow_status").fetchall()
+    assert found == [(turn,)], "the id is told once the book has it, so that whoever asks at once finds the turn"
     assert punie("turns", "watch", turn, "--json")["stopReason"] == "end_turn"
-    turn = punie("ask", "--detach", "--json", "--model", slow, "go")["turnId"]
+    detached = punie("ask", "--detach", "--json", "--model", slow, "go")
+    turn = detached["turnId"]
     assert punie("turns", "cancel", turn, "--json") == {"turnId": turn, "cancelled": True}
+    await gone(detached["pid"], BOUND_S)
     assert punie("turns", "cancel", turn, "--json", code=1) == {"turnId": turn, "cancelled": False}
     assert [known["status"] for known in punie("turns", "list", "--json")] == ["cancelled", "ended"]
     refused = run_cli("ask", "--detach", "go", env=clean_environment(tmp_path / "home"), cwd=project)

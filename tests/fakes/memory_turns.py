@@ -40,6 +40,9 @@ class MemorySteps(TurnSteps):
         if self.entry.known.server == self.server:
             self.entry.known = evolve(self.entry.known, server="")
 
+    def let_go(self) -> None:
+        self.server = ""
+
 
 @define(eq=False)
 class MemoryTurnBook(TurnBook):
@@ -71,8 +74,9 @@ class MemoryTurnBook(TurnBook):
         known = (entry.known for entry in self.entries.values())
         return [k.order.turn_id for k in known if k.status is TurnStatus.CANCELLED and k.server == self.server]
 
-    async def known(self, limit: int = 50) -> Sequence[KnownTurn]:
-        return [entry.known for entry in reversed(self.entries.values())][:limit]
+    async def known(self, limit: int = 50, prefix: str = "") -> Sequence[KnownTurn]:
+        known = (entry.known for entry in reversed(self.entries.values()))
+        return [each for each in known if each.order.turn_id.startswith(prefix)][:limit]
 
     async def cancel(self, turn_id: str) -> bool:
         entry = self.entries.get(turn_id)

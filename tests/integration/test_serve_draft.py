@@ -7,10 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.e2e import scripts
 from tests.e2e.conftest import project  # noqa: F401 - a fixture
+from tests.e2e.promptness import BOUND_S
 from tests.e2e.raw_client import RawClient, RpcError, capabilities
 from tests.e2e.remote_client import RemoteClient, RemoteDraftClient, Server, served
 from tests.e2e.scripts import call, fail, text
@@ -101,6 +103,68 @@ async def test_a_turn_goes_on_before_whoever_comes_back_and_ends_before_its_eyes
             assert [one for one in dict.fromkeys(told) if one in ours] == list(dict.fromkeys(told))
 
 
+CATALOGUE = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
+
+
+@pytest.mark.parametrize("caps", [None, CATALOGUE], ids=["taken up by the server", "taken up by its client"])
+async def test_a_turn_of_a_server_that_is_gone_goes_on_before_its_client_in_either_version(
+    caps: dict[str, Any] | None,
+    tmp_path: Path,
+    project: Path,  # noqa: F811 - a fixture
+) -> None:
+    """A turn that needs no more of its client than answers does not wait for it; both versions find the same."""
+    pytest.importorskip("dbos")
+    model = scripts.write(tmp_path / "script.json", SCRIPT, [text("again")])
+
+    def start() -> AbstractAsyncContextManager[Server]:
+        return served(tmp_path / "home", project, None, model=model, draft=True, env={"PUNIE_TURNS_DURABLE": "true"})
+
+    older = {"session": {"notices": {}}} | (caps or {})
+    async with start() as server:
+        session, ids = await left_with_a_question(server, server.draft_client(caps))
+        before, _ = await left_with_a_question(server, server.client(older))
+    (project / "a.txt").unlink(missing_ok=True)
+    async with start() as server, server.draft_client(caps, joined=True) as second:
+        assert server.clients is not None
+        reception = server.clients.reception
+        if caps is None:
+            with anyio.fail_after(BOUND_S):  # no one tells, hence the short naps
+                while not all(reception.agent.busy(each) for each in (session, before)):  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+        held = second.hold(ASK)
+        second.person.will("allow_once")
+        await second.initialize()
+        asked = await second.start("session/resume", params(session, server) | FROM_THE_START)
+        await asked.result()
+        assert asked.answer is not None
+        told_before = second.log.updates(session, before=asked.answer.index)
+        assert [u["state"] for u in told_before if u["sessionUpdate"] == "state_update"] == ["running"]
+        await second.until(held.arrived.is_set, "the question, put again")
+        assert states(second, session) == ["running", "requires_action"]
+        waiting = await second.start_prompt(session, "more")
+        held.open()
+        assert (await waiting.turn()).text == "again", "it is held until the turn that runs is over"
+        assert states(second, session)[:4] == ["running", "requires_action", "running", "idle end_turn"]
+        assert words(second, session) == "one two threeagain"
+        told = [str(u.get("messageId")) for u in of_kind(second, session, "agent_message_chunk")]
+        assert told[: len(ids)] == ids, "a message keeps its id"
+        assert of_kind(second, session, "notice") == [], "the end is told as a state and not as news"
+        replay = await second.start("session/resume", params(session, server) | FROM_THE_START)
+        await replay.result()
+        again = second.log.updates(session, after=replay.sent.index)
+        replayed = [u["messageId"] for u in again if u["sessionUpdate"] == "agent_message_chunk"]
+        assert list(dict.fromkeys(replayed)) == list(dict.fromkeys(told)), "and in a replay"
+        (project / "a.txt").unlink()
+        async with server.client(older, joined=True) as third:
+            third.person.will("allow_once")
+            await third.initialize()
+            loaded = await third.request("session/load", params(before, server))
+            assert loaded["_meta"]["punie.dev"]["turnRunning"] is True
+            (notice,) = await third.until(lambda: of_kind(third, before, "notice"), "the notice of its end")
+            assert (words(third, before), notice["description"]) == ("one two three", "end_turn")
+        assert (project / "a.txt").read_text() == "A"
+
+
 async def test_calls_that_were_open_can_be_cancelled_by_whoever_comes_back(serve: Serve) -> None:
     async with serve(SCRIPT) as server:
         session, _ = await left_with_a_question(server)
@@ -164,9 +228,8 @@ async def test_a_turn_that_fails_later_is_told_to_whoever_came_back_and_loses_no
 
 
 async def test_a_turn_that_ended_while_nobody_was_there_leaves_an_idle_session_and_a_notice(serve: Serve) -> None:
-    catalogue = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
     async with serve([text("a "), call("lint"), text("b")]) as server:
-        async with server.draft_client(catalogue) as first:
+        async with server.draft_client(CATALOGUE) as first:
             first.catalogue.offer({"name": "lint", "description": "Lints.", "inputSchema": {"type": "object"}})
             first.person.will("allow_once")
             held = first.hold("_punie.dev/call_tool")
@@ -175,7 +238,7 @@ async def test_a_turn_that_ended_while_nobody_was_there_leaves_an_idle_session_a
             await first.until(held.arrived.is_set, "the call")
             first.cut()
         await idle(server, session)
-        async with server.draft_client(catalogue, joined=True) as second:
+        async with server.draft_client(CATALOGUE, joined=True) as second:
             await second.initialize()
             await second.request("session/resume", params(session, server) | FROM_THE_START)
             assert (words(second, session), states(second, session)) == ("a b", ["idle"])
@@ -232,10 +295,9 @@ async def test_a_program_that_runs_is_before_the_eyes_of_whoever_comes_back(serv
 
 
 async def test_a_program_that_starts_while_nobody_is_there_runs(serve: Serve) -> None:
-    catalogue = {"_meta": {"punie.dev": {"discoverTools": {"version": 1}}}}
     script = [call("lint"), call("run_command", command="echo ran > b.txt"), text("done")]
     async with serve(script) as server:
-        async with server.draft_client(catalogue) as first:
+        async with server.draft_client(CATALOGUE) as first:
             first.catalogue.offer(
                 {"name": "lint", "description": "Lints.", "inputSchema": {"type": "object"}}, extends=True
             )

@@ -292,10 +292,7 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
                 self._opening[session_id] = session
                 opened = await session.open()
                 place = self._places[session_id] = Place(self._opening.pop(session_id))
-                broken = session.durable.broken if session.durable is not None else None
-                if broken is not None:
-                    session.tasks.start_soon(_go_on, session, place.go_on(broken))
-                task_status.started(evolve(opened, working=broken is not None))
+                task_status.started(evolve(opened, working=_goes_on(place, peer)))
                 await place.closing.wait()
                 if place.turn is not None:
                     with anyio.move_on_after(TURN_END_LIMIT_S):
@@ -313,6 +310,19 @@ class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
             if place is not None:
                 self._places.pop(session_id, None)
                 place.gone.set()
+
+
+def _goes_on(place: Place, peer: Peer) -> bool:
+    """Whether the session goes on with a turn that was broken off, which then begins; a client may wait for its end."""
+    session = place.session
+    broken = None if session.durable is None else session.durable.broken
+    if broken is None:
+        return False
+    turn = place.go_on(broken)
+    session.tasks.start_soon(_go_on, session, turn)
+    if peer.adopt is not None:
+        peer.adopt(session.recorder.turn.so_far(turn.id), turn.rest)
+    return True
 
 
 async def _go_on(session: LiveSession, turn: RunningTurn) -> None:

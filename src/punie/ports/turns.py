@@ -90,6 +90,11 @@ class TurnSteps(Protocol):
         """
         ...
 
+    @abstractmethod
+    def let_go(self) -> None:
+        """Record nothing more, since another process has the session by now. Returns at once."""
+        ...
+
 
 @runtime_checkable
 class TurnBook(Protocol):
@@ -123,8 +128,8 @@ class TurnBook(Protocol):
         ...
 
     @abstractmethod
-    async def known(self, limit: int = 50) -> Sequence[KnownTurn]:
-        """The latest turns, newest first."""
+    async def known(self, limit: int = 50, prefix: str = "") -> Sequence[KnownTurn]:
+        """The latest turns whose ids begin so, newest first."""
         ...
 
     @abstractmethod

@@ -308,6 +308,36 @@ async def test_an_effect_whose_beginning_cannot_be_written_does_not_begin() -> N
         assert begins("c-1") not in on.lane.events
 
 
+async def test_an_effect_of_a_turn_that_survives_waits_until_its_beginning_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session_recorder, "AGAIN_S", 0.0)
+    warned: list[str] = []
+    async with recording() as on:
+        on.record.warn_by(lambda title, _: warned.append(title))
+        await on.recorder.prompt("t", PROMPT)
+        on.record.wait_for_store(waits=True)
+        await on.recorder.emit(WRITE)
+        on.disk.fails, tried = SessionStoreError("the database is slow"), on.disk.tried
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(on.recorder.emit, begins("c-1"))
+            while on.disk.tried < tried + 3:
+                await anyio.lowlevel.checkpoint()
+            assert (begins("c-1") in on.lane.events, warned) == (False, ["This session is not being saved"])
+            on.disk.fails = None
+        assert begins("c-1") in on.lane.events
+        assert (await on.logged())[-1] == begins("c-1")
+        assert not on.record.is_lost
+        on.disk.fails = LeaseLostError("s")
+        with pytest.raises(LeaseLostError):  # it would wait for ever
+            await on.recorder.emit(begins("c-3"))
+        assert on.record.is_lost
+        on.record.wait_for_store(waits=False)
+        on.disk.fails = SessionStoreError("the disk is full")
+        with pytest.raises(SessionStoreError):
+            await on.recorder.emit(begins("c-4"))
+
+
 async def test_nothing_is_lost_of_a_turn_once_the_disk_works_again() -> None:
     async with recording() as on:
         await on.recorder.prompt("t-1", PROMPT)

@@ -14,23 +14,28 @@ from anyio.abc import TaskGroup
 from attrs import define, evolve, field
 
 from punie.application.remote.recovery import AT_ONCE, TurnRecovery
-from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
+from punie.application.sessions.broken_turn import GO_ON, BrokenTurn, DurableTurns
+from punie.application.sessions.kept_record import KeptRecord, KeptSession
+from punie.application.sessions.log_reading import LoggedTurn
 from punie.application.sessions.recorder import SessionRecorder
+from punie.application.sessions.turn_places import TurnPlaces
 from punie.application.turns.keeping import TurnKeeping
-from punie.domain.errors import SessionStoreError, UnknownSessionError
-from punie.domain.session.events import CallFinished, RequestEnded, TextDelta, TurnEnded
+from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
+from punie.domain.session.events import RequestEnded, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
 from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.transcript import INTERRUPTED, ToolUsed
-from punie.domain.session.turn import StopReason, TurnLimits, Usage
+from punie.domain.session.turn import StopReason, Turn, TurnLimits, Usage
 from punie.domain.tools.catalog import ClientCapabilities
-from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolOutcome
+from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.json_value import freeze_object
+from punie.ports.engine import EventSink, ToolDoor
 from punie.ports.turns import StepKind, TurnOrder, TurnStatus
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink
 from tests.fakes.memory_turns import MemoryTurnBook
+from tests.unit.application.test_agent_sessions import benches, events_of
 
 pytestmark = pytest.mark.anyio
 
@@ -60,15 +65,10 @@ def broken_by(*events: Any) -> BrokenTurn:
 
 def test_the_last_turn_without_an_end_can_go_on() -> None:
     usage = Usage(10, 2, requests=1)
-    done = CallFinished("c", "look", ToolOutcome.SUCCEEDED, "seen")
-    broken = broken_by(PromptAccepted("t-1", GO), TextDelta("hm"), RequestEnded("m", 1.0, usage), done)
-    assert (broken.turn_id, broken.sequence, broken.used, broken.begun, broken.can_go_on) == (
-        "t-1",
-        1,
-        usage,
-        True,
-        True,
-    )
+    called = ToolCallAnnounced("c", "look", "Look", ToolKind.READ)
+    broken = broken_by(PromptAccepted("t-1", GO), TextDelta("hm"), RequestEnded("m", 1.0, usage), called)
+    assert (broken.turn_id, broken.sequence, broken.used, broken.announced) == ("t-1", 1, usage, 1)
+    assert broken.can_go_on
     broken.take(entry(5, TurnEnded(StopReason.END_TURN)))
     assert not broken.can_go_on
 
@@ -134,9 +134,11 @@ class Parts:
             is_free=lambda *_: self.free, take=take, give_back=lambda *_: self.did.append("give back")
         )
         recorder = SimpleNamespace(
-            record=SimpleNamespace(is_kept=self.kept, flush=flush, remember=remember),
+            record=SimpleNamespace(
+                is_kept=self.kept, flush=flush, remember=remember, is_lost=False, wait_for_store=lambda **_: None
+            ),
             lane=SimpleNamespace(emit=emit), notices=SimpleNamespace(warn=lambda *words: self.did.append(words[0])),
-            go_on=lambda _: self.did.append("go on"), hand_on=lambda: self.did.append("hand on"),
+            go_on=lambda *_: self.did.append("go on"), hand_on=lambda: self.did.append("hand on"),
         )  # fmt: skip
         return SimpleNamespace(
             id="s-1", model="m", effort="default", engine_name="e", lent=self.lent, log=LOG, recorder=recorder,
@@ -254,7 +256,7 @@ async def test_the_rest_of_a_turn_has_the_prompt_where_the_engine_knows_it_and_w
     keeping.go_on(broken)
     assert parts.did == ["go on"]
     assert ((await keeping.turn(broken)).prompt, (await keeping.turn(broken)).limits.max_requests) == (GO, 1)
-    broken.begun = True
+    broken.announced = 1
     assert (await keeping.turn(broken)).prompt == GO_ON
     broken.within = True
     assert (await keeping.turn(broken)).going_on
@@ -266,7 +268,51 @@ async def test_the_rest_of_a_turn_has_the_prompt_where_the_engine_knows_it_and_w
     assert parts.did == ["go on"]
 
 
+async def test_a_turn_whose_session_another_process_took_over_ends_here_and_is_left_to_that_process() -> None:
+    """As after a pause of this machine: no request more is paid for, and nothing more is recorded of the turn."""
+    (bench,) = benches()
+    book, done, stored = MemoryTurnBook(), list[str](), bench.stored
+    assert stored is not None
+    kept = list[KeptSession]()
+
+    async def play(_turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        for number in range(3):
+            await tools.answered(lambda: b"memory")
+            done.append(f"request {number}")
+            await events.emit(TextDelta("said"))
+            await stored.store.release(kept[0].lease)
+        return StopReason.END_TURN
+
+    bench.engine.play = play
+    async with bench.agent() as agent:
+        session = (await bench.opened(agent)).id
+        record = bench.sessions[0].recorder.record
+        assert isinstance(record, KeptRecord)
+        kept.append(record.kept)
+        bench.sessions[0].durable = DurableTurns(book, ORDER, TurnPlaces())
+        turn = agent.begin_turn(session, GO)
+        with pytest.raises(LeaseLostError):
+            await turn.run()
+        entry = book.entries[turn.id]
+        assert (done, entry.steps, entry.known.status) == (["request 0"], [(StepKind.REQUEST, "none")], TurnStatus.OPEN)
+        assert not any(isinstance(event, TurnEnded) for event in await events_of(bench, session))
+
+
 # ------------------------------------------------------------ recovery
+
+
+@define
+class Log:
+    """The log of a session that is open here: whose it is, and the turns that it has."""
+
+    ours: bool = True
+    had: tuple[str, ...] = ()
+
+    async def holds(self) -> bool:
+        return self.ours
+
+    async def turns(self) -> list[LoggedTurn]:
+        return [LoggedTurn(each, 1, "go", worked=True) for each in self.had]
 
 
 @define
@@ -275,8 +321,10 @@ class Lobby:
 
     error: Exception | None = None
     working: bool = True
+    log: Log | None = None
     did: list[str] = field(factory=list)
     rooms: dict[str, Any] = field(factory=dict)
+    places: dict[str, Any] = field(factory=dict)
     away_limit_s: float = 1.0
     draining: bool = False
     agent: Any = field(init=False)
@@ -286,11 +334,17 @@ class Lobby:
             peer("id")
             if self.error is not None:
                 raise self.error
+            if self.log is not None:
+                record = SimpleNamespace(record=self.log)
+                self.places[session_id] = SimpleNamespace(
+                    session=SimpleNamespace(recorder=record), closing=anyio.Event(), turn=None
+                )
             return SimpleNamespace(working=self.working)
 
         self.agent = SimpleNamespace(
             load_session=load, cancel_turn=lambda turn_id: self.did.append(f"cancel {turn_id}"),
             greet=lambda session_id: self.did.append(f"greet {session_id}"),
+            found=self.places.get,
         )  # fmt: skip
 
     def room(self, session_id: str) -> Any:
@@ -302,6 +356,9 @@ class Lobby:
     def forget(self, _room: object) -> None:
         self.did.append("forget")
         self.rooms.clear()
+
+    def follow(self, _room: object) -> None:
+        self.did.append("follow")
 
     def vacate(self, _room: object) -> None:
         self.did.append("vacate")
@@ -325,19 +382,24 @@ async def looked(lobby: Lobby, order: TurnOrder = ORDER, *, wait_s: float = 60, 
 async def test_a_turn_that_needs_no_client_goes_on_at_once() -> None:
     lobby = Lobby()
     await looked(lobby, times=2)
-    assert lobby.did == ["greet s-1", "vacate"], "and once"
+    assert lobby.did == ["greet s-1", "follow", "vacate"], "and once"
 
 
 @pytest.mark.parametrize(
-    ("error", "did"),
-    [(UnknownSessionError("s-1"), ["forget"]), (None, ["close s-1"])],
-    ids=["the session was deleted", "the log has its end"],
+    ("error", "log", "did", "how"),
+    [
+        (UnknownSessionError("s-1"), None, ["forget"], "deleted"),
+        (None, Log(had=("t-1",)), ["close s-1"], "over"),
+        (None, Log(had=("t-0",)), ["close s-1"], "interrupted"),
+    ],
+    ids=["the session was deleted", "the log has its end", "the log never had it"],
 )
-async def test_a_turn_that_cannot_go_on_is_ended(error: Exception | None, did: list[str]) -> None:
-    lobby = Lobby(error, working=False)
+async def test_a_turn_that_cannot_go_on_is_ended(
+    error: Exception | None, log: Log | None, did: list[str], how: str
+) -> None:
+    lobby = Lobby(error, working=False, log=log)
     book = await looked(lobby)
-    assert lobby.did == did
-    assert book.entries["t-1"].known.status is TurnStatus.ENDED
+    assert (lobby.did, book.entries["t-1"].known.how) == (did, how)
 
 
 async def test_a_turn_whose_session_is_held_is_left_alone_for_a_while() -> None:
@@ -415,3 +477,38 @@ async def test_turns_that_were_called_off_are_cancelled_and_a_lost_book_is_looke
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
     assert lobby.did == ["cancel t-1"]
+
+
+@pytest.mark.parametrize(
+    ("log", "running", "closing", "how"),
+    [
+        (Log(), None, False, "interrupted"),
+        (Log(), "t-2", False, "interrupted"),
+        (Log(had=("t-1",)), None, False, "over"),
+        (Log(), "t-1", False, ""),
+        (Log(ours=False), None, False, ""),
+        (Log(), None, True, ""),
+    ],
+    ids=[
+        "it is idle",
+        "it is at the next turn",
+        "its end is logged",
+        "it runs",
+        "another has the session",
+        "it closes",
+    ],
+)
+async def test_a_turn_without_which_its_session_goes_on_here_is_over(
+    log: Log, running: str | None, closing: bool, how: str
+) -> None:
+    """Its server died between the book's entry and the log's; whoever watches it is told."""
+    lobby, ended = Lobby(), anyio.Event()
+    if closing:
+        ended.set()
+    lobby.places["s-1"] = SimpleNamespace(
+        session=SimpleNamespace(recorder=SimpleNamespace(record=log)), closing=ended,
+        turn=None if running is None else SimpleNamespace(id=running),
+    )  # fmt: skip
+    lobby.rooms["s-1"] = SimpleNamespace(seat=None, opened=object())
+    book = await looked(lobby, times=2)
+    assert (book.entries["t-1"].known.how, lobby.did) == (how, [])

@@ -12,8 +12,8 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -72,9 +72,10 @@ class _Report:
 
 @define(eq=False)
 class _Hand(TurnSteps):
-    """The steps of a turn; `work` is the workflow's thread. Lives as long as the process has the turn."""
+    """The steps of a turn; `work` is the workflow's thread. Lives as long as the process, `server`, has the turn."""
 
     turn_id: str
+    server: str = ""
     begun: threading.Event = field(factory=threading.Event)
     _reports: queue.SimpleQueue[_Report] = field(factory=queue.SimpleQueue)
     _report: _Report | None = None
@@ -91,7 +92,7 @@ class _Hand(TurnSteps):
                     return step["name"]
         finally:  # also where another process has the turn, or called it off
             self._over.set()
-            _hands.pop(self.turn_id, None)
+            self._forget()
             self._recorded()
             while not self._reports.empty():
                 self._reports.get().done.set()
@@ -120,7 +121,7 @@ class _Hand(TurnSteps):
     def _settled(self) -> None:
         """Wait until the workflow is over in the database too, which follows its last step; a bounded time."""
         until_s = time.monotonic() + STEP_LIMIT_S
-        while DBOS.list_workflows(workflow_ids=[self.turn_id], status=list(_OPEN), load_input=False):
+        while _rows(self.turn_id, *_OPEN):
             if time.monotonic() > until_s:
                 return
             time.sleep(SETTLED_S)
@@ -131,13 +132,17 @@ class _Hand(TurnSteps):
     def _hand_on(self) -> None:
         self.let_go()
         self._over.wait(STEP_LIMIT_S)
-        with suppress(SQLAlchemyError, dbos_error.DBOSException, OSError):
-            if DBOS.list_workflows(workflow_ids=[self.turn_id], status=list(_OPEN), load_input=False):
+        with suppress(SessionStoreError), _as_ours():
+            if any(row.executor_id == self.server for row in _rows(self.turn_id, *_OPEN)):
                 DBOS.resume_workflow(self.turn_id, queue_name=LEFT)
 
     def let_go(self) -> None:
-        """End the workflow's thread; the turn stays open."""
-        self._reports.put(_Report(None))
+        self._forget()
+        self._reports.put(_Report(None))  # ends the thread; the turn stays open
+
+    def _forget(self) -> None:
+        if _hands.get(self.turn_id) is self:
+            del _hands[self.turn_id]
 
     async def _reported(self, step: Mapping[str, str]) -> None:
         report = _Report(step)
@@ -149,8 +154,7 @@ class _Hand(TurnSteps):
 
     def _why(self) -> None:
         """Raise why a step was not recorded."""
-        found = DBOS.list_workflows(workflow_ids=[self.turn_id], status="CANCELLED", load_input=False)
-        if found:
+        if _rows(self.turn_id, "CANCELLED"):
             raise TurnCalledOffError
         raise SessionStoreError("the step of the turn was not recorded: another process has the turn, or none answers")
 
@@ -203,7 +207,7 @@ class DbosTurnBook(TurnBook):
     """Turns that were claimed and came after the caller had given up; they are looked for again."""
 
     async def begin(self, order: TurnOrder) -> TurnSteps:
-        hand = _hands[order.turn_id] = _Hand(order.turn_id)
+        hand = _hands[order.turn_id] = _Hand(order.turn_id, self._server)
 
         def start() -> None:
             with SetWorkflowID(order.turn_id):
@@ -232,13 +236,16 @@ class DbosTurnBook(TurnBook):
         )
         return tuple(each.workflow_id for each in await self._do(listed))
 
-    async def known(self, limit: int = 50) -> Sequence[KnownTurn]:
-        listed = await self._do(partial(DBOS.list_workflows, name="punie.turn", limit=limit, sort_desc=True))
+    async def known(self, limit: int = 50, prefix: str = "") -> Sequence[KnownTurn]:
+        latest = partial(
+            DBOS.list_workflows, name="punie.turn", limit=limit, sort_desc=True, workflow_id_prefix=prefix or None
+        )
+        listed = await self._do(latest)
         return tuple(known for known in map(_known, listed) if known is not None)
 
     async def cancel(self, turn_id: str) -> bool:
         def cancel() -> bool:
-            found = DBOS.list_workflows(workflow_ids=[turn_id], status=list(_OPEN), load_input=False)
+            found = _rows(turn_id, *_OPEN)
             if found:
                 DBOS.cancel_workflow(turn_id)
             return bool(found)
@@ -248,17 +255,16 @@ class DbosTurnBook(TurnBook):
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False
-            for hand in _hands.values():
+            for hand in tuple(_hands.values()):
                 hand.let_go()
-            _hands.clear()
             await anyio.to_thread.run_sync(self._close)
 
     def _claim(self, turn_id: str) -> TurnSteps | None:
-        if not DBOS.list_workflows(workflow_ids=[turn_id], status=list(_OPEN), load_input=False):
+        if not _rows(turn_id, *_OPEN):
             return None
         hand = _hands.get(turn_id)  # that of an earlier try, which took too long
         if hand is None:
-            hand = _hands[turn_id] = _Hand(turn_id)
+            hand = _hands[turn_id] = _Hand(turn_id, self._server)
             DBOS.resume_workflow(turn_id, queue_name=self._queue)
         if hand.begun.wait(CLAIM_LIMIT_S):
             self._late.discard(turn_id)
@@ -288,11 +294,9 @@ class DbosTurnBook(TurnBook):
         """The result of `work` in a thread, with the database open. Raises `SessionStoreError`."""
 
         def done() -> T:
-            try:
+            with _as_ours():
                 self._open()
                 return work()
-            except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
-                raise SessionStoreError(f"the book of turns cannot be used: {one_line(str(error), 200)}") from error
 
         return await anyio.to_thread.run_sync(done)
 
@@ -342,6 +346,21 @@ class DbosTurnBook(TurnBook):
         DBOS.destroy()
         if self._engine is not None:
             self._engine.dispose()
+
+
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    """Raise what the library and the database raise as `SessionStoreError`."""
+    try:
+        yield
+    except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
+        raise SessionStoreError(f"the book of turns cannot be used: {one_line(str(error), 200)}") from error
+
+
+def _rows(turn_id: str, *states: str) -> Sequence[Any]:
+    """The row of that turn, where it is in one of those states; blocks. Raises `SessionStoreError`."""
+    with _as_ours():
+        return DBOS.list_workflows(workflow_ids=[turn_id], status=list(states), load_input=False)
 
 
 def _process_in(server: str) -> ProcessIdentity | None:

@@ -15,14 +15,12 @@ from punie.application.remote.seat import seated
 from punie.application.sessions.recorder import Tell
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.run_turn import PromptTurn
-from punie.application.turns.waiting import Place, WaitingTurn
+from punie.application.turns.waiting import Place
 from punie.domain.errors import SessionBusyError, SessionHeldError, UnknownSessionError
-from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
 from punie.domain.session.turn import TurnReport
 from punie.domain.values.content import Prompt
-from punie.domain.values.display import one_line
 from punie.domain.values.person import UNNAMED, Person
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.people import Peer
@@ -72,7 +70,7 @@ class ConnectedAgent(SessionRequests, Agent):
         room, live = self.reception.not_elsewhere(self, session_id), self.reception.agent.live(session_id)
         if room is not None and live is not None and room.owner is None and room.opened is not None:
             peer = entered.connect(session_id)
-            if room.asked == Asked.of(entered.spec, peer) and (tell is None or live.recorder.record.is_kept):
+            if room.asked.is_met_by(Asked.of(entered.spec, peer)) and (tell is None or live.recorder.record.is_kept):
                 return await self._come_back(room, room.opened, live, peer, tell)
         if self.reception.agent.busy(session_id):
             raise SessionBusyError(session_id)
@@ -93,7 +91,7 @@ class ConnectedAgent(SessionRequests, Agent):
         Open questions are put again, and events go on, when the answer to this request is on its way.
         """
         room.take(self)
-        held, turn = room.hold(peer), room.turn
+        held, turn = room.hold(peer), self.reception.agent.place(live.id).turn
         so_far = None if turn is None else live.recorder.turn.so_far(turn.id)
         room.adopted = turn is not None and peer.adopt is not None
         try:
@@ -139,10 +137,8 @@ class ConnectedAgent(SessionRequests, Agent):
         room = self.reception.of(self, session_id)
         self.reception.check_open()
         turn = self.reception.agent.begin_turn(session_id, prompt)
-        carried = CarriedTurn(turn, lambda: self._gone, partial(self._unheard, room, turn.session))
-        if isinstance(turn, PromptTurn):
-            room.turn = carried
-        self.reception.tasks.start_soon(self._carry, room, carried)
+        carried = CarriedTurn(turn, lambda: self._gone, partial(self.reception.unheard, room, turn.session))
+        self.reception.tasks.start_soon(carried.carry)
         return carried
 
     def tools_changed(self, session_id: str) -> None:
@@ -172,28 +168,6 @@ class ConnectedAgent(SessionRequests, Agent):
         except UnknownSessionError:
             return False
         return True
-
-    async def _carry(self, room: Room, turn: CarriedTurn) -> None:
-        if isinstance(turn.turn, WaitingTurn):
-            await turn.turn.came.wait()
-            room.turn = turn
-        await turn.carry()
-        if room.turn is turn:
-            room.turn = None
-
-    def _unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
-        """Handle the end of a turn whose connection is gone, so that the answer reached no client."""
-        if self.reception.draining:
-            return  # the log has the end, or another server goes on
-        news = _news(end)
-        if isinstance(end, Exception):
-            self.log.warning("session %s: a turn that nobody waited for any more failed: %s", session.id, end)
-        if room.adopted:
-            return  # the client that took the session up waits for the end
-        if room.owner is None:
-            room.news = news
-        elif self.reception.agent.live(session.id) is session:
-            session.tasks.start_soon(session.recorder.emit, news)
 
 
 @define
@@ -234,6 +208,8 @@ class _Entered:
             self._take_place()
         if self._room is not None:
             self._room.opened = opened
+            self._room.adopted = opened.working and self._peer is not None and self._peer.adopt is not None
+            self.agent.reception.follow(self._room)
             self.agent.look_after(self._room)
         return opened
 
@@ -244,14 +220,8 @@ class _Entered:
             self.agent.reception.give_back()
 
 
-async def _told_to_the_end(turn: CarriedTurn, held: HeldSink) -> TurnReport:
+async def _told_to_the_end(turn: PromptTurn, held: HeldSink) -> TurnReport:
     try:
-        return await turn.run()
+        return await turn.rest()
     finally:
         await held.opened.wait()
-
-
-def _news(end: TurnReport | Exception) -> NoticeGiven:
-    if isinstance(end, Exception):
-        return NoticeGiven(NoticeSeverity.ERROR, "The turn failed while you were away", one_line(str(end), 400))
-    return NoticeGiven(NoticeSeverity.INFO, "The turn that was running when you left is over", end.stop_reason.value)

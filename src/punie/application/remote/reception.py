@@ -13,7 +13,12 @@ from punie.application.agent import PunieAgent
 from punie.application.own_task_group import OwnTaskGroup
 from punie.application.remote.room import Asked, Room
 from punie.application.remote.seat import AWAY_LIMIT_S, ClientSeat
+from punie.application.turns.live_session import LiveSession
+from punie.application.turns.run_turn import PromptTurn
 from punie.domain.errors import ServerEndingError, SessionHeldError, TooManySessionsError, UnknownSessionError
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
+from punie.domain.session.turn import TurnReport
+from punie.domain.values.display import one_line
 from punie.domain.values.person import Person
 
 GRACE_S = 600.0
@@ -202,6 +207,30 @@ class Reception(OwnTaskGroup):
             if room.owner is holder:
                 self.vacate(room)
 
+    def follow(self, room: Room) -> None:
+        """Hear the end of the turn that another process began and that goes on in the session, if one does."""
+        place = self.agent.found(room.id)
+        if place is not None and place.turn is not None:
+            self.tasks.start_soon(self._follow, room, place.turn)
+
+    async def _follow(self, room: Room, turn: PromptTurn) -> None:
+        await turn.done.wait()
+        if room.owner is None or not isinstance(turn.end, Exception):  # a failure was told where the turn ran
+            self.unheard(room, turn.session, turn.end)
+
+    def unheard(self, room: Room, session: LiveSession, end: TurnReport | Exception) -> None:
+        """Tell the client of the session the end of a turn, whose answer reaches none; one that comes later too."""
+        if self.draining:
+            return  # the log has the end, or another server goes on
+        if isinstance(end, Exception):
+            self.log.warning("session %s: a turn that no one waited for any more failed: %s", session.id, end)
+        if room.adopted:
+            return  # the client that took the session up waits for the end
+        if room.owner is None:
+            room.news = _news(end)
+        elif self.agent.live(session.id) is session:
+            session.tasks.start_soon(session.recorder.emit, _news(end))
+
     async def _wait(self, room: Room, waiting: anyio.CancelScope) -> None:
         with waiting:
             await anyio.sleep(0 if self.draining else self.grace_s)
@@ -214,3 +243,9 @@ class Reception(OwnTaskGroup):
             await self.close(room.id)
         else:
             self.forget(room)
+
+
+def _news(end: TurnReport | Exception) -> NoticeGiven:
+    if isinstance(end, Exception):
+        return NoticeGiven(NoticeSeverity.ERROR, "The turn failed while you were away", one_line(str(end), 400))
+    return NoticeGiven(NoticeSeverity.INFO, "The turn that was running when you left is over", end.stop_reason.value)

@@ -11,6 +11,7 @@ from attrs import define, field
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked
 from punie.application.remote.seat import ClientSeat, SeatedBroker, SeatedElicitor
+from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import LeaseLostError, PunieError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.session import SessionSpec
@@ -80,16 +81,26 @@ class TurnRecovery:
     def _is_ours(self, order: TurnOrder) -> bool:
         """Whether to go on with the turn now, as far as can be told before the lease on its session is asked for."""
         now = anyio.current_time()
-        if now < self._not_before_s.get(order.turn_id, now) or self.reception.room(order.session_id) is not None:
+        if now < self._not_before_s.get(order.turn_id, now):
             return False
+        if self.reception.room(order.session_id) is not None:
+            return self._left_behind(order) is not None
         return order.alone or now - self._seen_s.get(order.turn_id, now) > self.wait_s
+
+    def _left_behind(self, order: TurnOrder) -> LiveSession | None:
+        """The session of the turn, where it is open here without the turn: its log has no such turn, or has its end."""
+        place = self.reception.agent.found(order.session_id)
+        if place is None or place.closing.is_set() or (place.turn is not None and place.turn.id == order.turn_id):
+            return None
+        return place.session
 
     async def _in_its_turn(self, order: TurnOrder) -> None:
         """Take the turn up when fewer are being taken up, unless its client came meanwhile."""
         try:
             async with self._few:
                 if self._is_ours(order) and not self.reception.draining:
-                    await self._take_up(order)
+                    left_behind = self._left_behind(order)
+                    await (self._take_up(order) if left_behind is None else self._settle(order, left_behind))
         except (PunieError, LeaseLostError) as error:  # the book failed, or a client closed the session meanwhile
             self.log.info("turn %s: not taken up: %s", order.turn_id, error)
         finally:
@@ -100,7 +111,7 @@ class TurnRecovery:
         person = Person(order.person, order.groups)
         spec = SessionSpec(order.cwd, order.additional_directories, person=person)
         seat = ClientSeat(reception.away_limit_s)
-        room = reception.enter(self, session_id, Asked(spec, order.capabilities))
+        room = reception.enter(self, session_id, Asked(spec, order.capabilities, shows=None))
         room.seat = seat
         elicitor = SeatedElicitor(seat) if order.capabilities.elicitation_form else None
         peer = Peer(order.capabilities, SeatedBroker(seat), _NoEars(), elicitor=elicitor)
@@ -111,8 +122,9 @@ class TurnRecovery:
             await self._end(order.turn_id, "deleted")
         except (PunieError, LeaseLostError) as error:
             reception.forget(room)
+            if order.turn_id not in self._not_before_s:  # said once
+                self.log.info("turn %s: not taken up: %s", order.turn_id, error)
             self._not_before_s[order.turn_id] = anyio.current_time() + HELD_S
-            self.log.info("turn %s: not taken up: %s", order.turn_id, error)
         else:
             await self._went_on(order, working=room.opened.working and order.alone)
 
@@ -121,12 +133,26 @@ class TurnRecovery:
         if working and room is not None:
             self.log.info("turn %s: goes on here; its server is gone", order.turn_id)
             self.reception.agent.greet(order.session_id)
+            self.reception.follow(room)
             self.reception.vacate(room)
             return
         try:
-            await self._end(order.turn_id, "over")  # the log has its end, or its client did not come back
+            await self._end_without(order, self._left_behind(order))
         finally:
             await self.reception.close(order.session_id)
+
+    async def _settle(self, order: TurnOrder, session: LiveSession) -> None:
+        """End a turn whose process died before the log had its prompt, where this process may say so."""
+        self._not_before_s[order.turn_id] = anyio.current_time() + HELD_S
+        if await session.recorder.record.holds():
+            self.log.info("turn %s: ended, as its session goes on without it", order.turn_id)
+            await self._end_without(order, session)
+
+    async def _end_without(self, order: TurnOrder, session: LiveSession | None) -> None:
+        """End a turn that does not go on; one that the log never had was broken off before it did anything."""
+        logged = () if session is None else await session.recorder.record.turns()
+        known = session is None or any(turn.turn_id == order.turn_id for turn in logged)
+        await self._end(order.turn_id, "over" if known else "interrupted")
 
     async def _end(self, turn_id: str, how: str) -> None:
         steps = await self.book.claim(turn_id)

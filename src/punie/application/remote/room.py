@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 import anyio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from punie.application.remote.seat import ClientSeat
 from punie.application.turns.waiting import BegunTurn
@@ -101,17 +101,22 @@ class CarriedTurn(RunningTurn):
 class Asked:
     """The request that opened a session; a client that comes back with another request needs other tools.
 
-    `shows` says whether this machine's terminals are shown to the client, which depends on the version of ACP.
+    `shows` says whether this machine's terminals are shown to the client, which depends on the version of ACP; None
+    where no client opened the session, so that one of either version may have it.
     """
 
     spec: SessionSpec
     capabilities: ClientCapabilities
-    shows: bool = False
+    shows: bool | None = False
 
     @classmethod
     def of(cls, spec: SessionSpec, peer: Peer) -> Asked:
         """The request of that client."""
         return cls(spec, peer.capabilities, peer.shown is not None)
+
+    def is_met_by(self, other: Asked) -> bool:
+        """Whether a client that comes back with that request may have the session."""
+        return self == (other if self.shows is not None else evolve(other, shows=None))
 
 
 @define(eq=False)
@@ -119,8 +124,8 @@ class Room:
     """An open session of a server, as its connections see it; lives as long as the session is open.
 
     `owner` is the connection that has the session, None while the client is away. `opened` is the answer to the opening
-    request, None until then. `left_s` is the time when the client left. `turn` is the turn that runs, `adopted` says
-    whether a client that came back waits for its end, and `news` is a notice that waits for a client.
+    request, None until then. `left_s` is the time when the client left. `adopted` says whether the client waits
+    for the end of a turn that it did not begin, and `news` is a notice that waits for a client.
     """
 
     id: str
@@ -129,7 +134,6 @@ class Room:
     owner: object | None
     opened: OpenedSession | None = None
     left_s: float = 0.0
-    turn: CarriedTurn | None = None
     adopted: bool = False
     news: NoticeGiven | None = None
     waiting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import define, field, frozen
 
 from punie.application.sessions.turn_places import TurnPlaces
-from punie.domain.session.events import CallFinished, RequestEnded, ToolCallAnnounced, TurnEnded
+from punie.domain.session.events import RequestEnded, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
 from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.prompt_files import typed_in
@@ -29,15 +29,15 @@ class BrokenTurn:
     """The last turn of a log that has no end; takes the log's entries in order, and lives until the turn goes on.
 
     `sequence` is that of the prompt, 0 where every turn has ended. `prompt` is as the model had it, `used` what its
-    requests cost. `within` says that the engine goes on from its own memory of this turn, `past` are the calls since
-    then, oldest first, and `steps` is where its steps are recorded.
+    requests cost and `announced` the number of its calls. `within` says that the engine goes on from its own memory of
+    this turn, `past` are the calls since then, oldest first, and `steps` is where its steps are recorded.
     """
 
     turn_id: str = ""
     sequence: int = 0
     prompt: Prompt = field(factory=lambda: Prompt(()))
     used: Usage = Usage()
-    begun: bool = False
+    announced: int = 0
     within: bool = False
     past: list[ToolUsed] = field(factory=list[ToolUsed])
     accepted: PromptAccepted | None = None
@@ -49,15 +49,15 @@ class BrokenTurn:
         match entry.event:
             case PromptAccepted(turn_id, prompt):
                 self.turn_id, self.sequence, self.prompt, self.accepted = turn_id, entry.sequence, prompt, entry.event
-                self.used, self.begun, self._filled = Usage(), False, False
+                self.used, self.announced, self._filled = Usage(), 0, False
             case PromptFilled(prompt):
                 self.prompt, self._filled = prompt, True
             case TurnEnded():
                 self.sequence = 0
             case RequestEnded() as ended:
                 self.used += ended.usage
-            case ToolCallAnnounced() | CallFinished():
-                self.begun = True
+            case ToolCallAnnounced():
+                self.announced += 1
             case _:
                 pass
 

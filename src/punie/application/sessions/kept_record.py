@@ -55,6 +55,9 @@ GATHER_S = 0.25
 WAITING_LIMIT = 1_000
 """Entries that may wait; an event beyond them waits for the disk."""
 
+AGAIN_S = 1.0
+"""How long a call that waits for the store waits for the next try."""
+
 RENEW_S = 20.0
 """How often the lease of an idle session is renewed."""
 
@@ -94,12 +97,14 @@ class LogWriter:
     """Writes the entries that wait to the store, in order, under the session's lease; lives as long as the session.
 
     Entries stay in `waiting` until the store has them. `warn` tells a person that the session is not being saved.
+    `lost` is set where another process was found to have the session.
     """
 
     kept: KeptSession
     waiting: list[LogEntry]
     log: logging.Logger
     warn: Warn = unheard
+    lost: bool = field(default=False, init=False)
     _trouble: str = field(default="", init=False)
     _writing: anyio.Lock = field(factory=anyio.Lock, init=False)
 
@@ -140,20 +145,26 @@ class LogWriter:
                 self._trouble = trouble
                 self.log.warning("a session's log: %s was not written: %s", what, trouble)
                 self.warn("This session is not being saved", f"{trouble} It is tried again and again.")
-            return isinstance(error, LeaseLostError)
+            self.lost = isinstance(error, LeaseLostError)
+            return self.lost
         self._trouble = ""
         return True
 
-    async def renewed(self) -> bool:
-        """Renew the lease; False where another process has it by now."""
-        kept = self.kept
+    async def holds(self) -> bool:
+        """Renew the lease; False where another process has it by now. Raises `SessionStoreError`."""
         try:
-            await kept.store.renew(kept.lease)
+            await self.kept.store.renew(self.kept.lease)
         except LeaseLostError as error:
-            self.log.warning("session %s: %s", kept.lease.session_id, error)
+            self.log.warning("session %s: %s", self.kept.lease.session_id, error)
             return False
+        return True
+
+    async def renewed(self) -> bool:
+        """As `holds`; True where that cannot be told."""
+        try:
+            return await self.holds()
         except SessionStoreError as error:
-            self.log.info("session %s: its lease was not renewed: %s", kept.lease.session_id, error)
+            self.log.info("session %s: its lease was not renewed: %s", self.kept.lease.session_id, error)
         return True
 
 
@@ -207,7 +218,7 @@ class StoredMemory:
                 broken.since((await self._taken(snapshot.sequence)).build())
                 return memory
         memory = await self.of(engine)
-        return memory if broken.begun else EngineMemory(memory.snapshot, before_last_prompt(memory.since))
+        return memory if broken.announced else EngineMemory(memory.snapshot, before_last_prompt(memory.since))
 
     async def whole(self) -> EngineMemory:
         """The whole log as a transcript. Raises `SessionStoreError`."""
@@ -243,6 +254,7 @@ class KeptRecord(SessionRecord):
     entries: EntryGatherer = field(init=False)
     writer: LogWriter = field(init=False)
     _harmless: set[str] = field(factory=set[str], init=False)
+    _waits: bool = field(default=False, init=False)
     _handed_on: bool = field(default=False, init=False)
     _titled: bool = field(init=False)
     _title: str | None = field(default=None, init=False)
@@ -270,6 +282,16 @@ class KeptRecord(SessionRecord):
     def hand_on(self) -> None:
         self._handed_on = True
 
+    def wait_for_store(self, *, waits: bool) -> None:
+        self._waits = waits
+
+    @property
+    def is_lost(self) -> bool:
+        return self.writer.lost
+
+    async def holds(self) -> bool:
+        return await self.writer.holds()
+
     async def turns(self) -> Sequence[LoggedTurn]:
         return await logged_turns(self.kept.store, self.kept.lease.session_id)
 
@@ -287,12 +309,20 @@ class KeptRecord(SessionRecord):
         if isinstance(event, PromptSteered) and self.entries.waiting:  # as for the prompt that begins a turn
             await self.writer.write(lasting=False)
         self.entries.take(event)
-        if isinstance(event, PromptSteered) or self._begins_an_effect(event):
+        if isinstance(event, PromptSteered):
             await self.writer.write(lasting=True)
+        elif self._begins_an_effect(event):
+            await self._written("the start of a call")
         elif isinstance(event, ModeChanged):  # a stricter mode that was confirmed stays in force after a crash
             await self.writer.try_to_write("a change of mode", lasting=True)
         elif len(self.entries.waiting) > WAITING_LIMIT and not _ends_a_call(event):
             await self.writer.write(lasting=False)
+
+    async def _written(self, what: str) -> None:
+        """Write what waits. Raises `LeaseLostError`, and `SessionStoreError` unless the turn waits for the store."""
+        while self._waits and not await self.writer.try_to_write(what, lasting=True):  # noqa: ASYNC110 - no one tells when the store is back
+            await anyio.sleep(AGAIN_S)
+        await self.writer.write(lasting=True)
 
     async def remember(self, engine: str, state: bytes | None) -> bool:
         if state is None or not self.entries.turn.running or self._handed_on:

@@ -148,6 +148,20 @@ class SessionRecord(Protocol):
         """Record nothing more: another process goes on with the turn that runs."""
         return
 
+    def wait_for_store(self, *, waits: bool) -> None:
+        """Say whether a call waits until the store has its start; else it fails while the store takes nothing."""
+        del waits
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process was found to have the session, so that nothing can be recorded here any more."""
+        return False
+
+    async def holds(self) -> bool:
+        """Whether this process still has the session. Raises `SessionStoreError`."""
+        await anyio.lowlevel.checkpoint()
+        return True
+
     def cut(self) -> Cut:
         """This moment in the record: the entries that are stored, and those that wait."""
         return Cut(1, ())
@@ -247,9 +261,9 @@ class SessionRecorder(EventSink):
         self._watched(accepted)
         await self.record.begin_turn(accepted)
 
-    def go_on(self, accepted: PromptAccepted) -> None:
-        """Go on with a turn that another process began."""
-        self.turn.take(accepted)
+    def go_on(self, accepted: PromptAccepted, announced: int = 0) -> None:
+        """Go on with a turn that another process began, and of whose calls it announced so many."""
+        self.turn.go_on(accepted, announced)
         self._watched(accepted)
         self.record.go_on(accepted)
 

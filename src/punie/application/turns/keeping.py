@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from punie.application.sessions.broken_turn import GO_ON, BrokenTurn
 from punie.application.tools.session.call_tool import CallTool
@@ -30,12 +30,14 @@ class TurnKeeping:
     """The steps of one turn, and what is known of its calls from before; lives as long as the turn in this process.
 
     Without `steps` the turn ends with its process. `cancel` is called where another process called the turn off.
+    `entered` is set once the book has the turn, or cannot have it.
     """
 
     session: LiveSession
     cancel: Callable[[], None]
     broken: BrokenTurn | None = None
     steps: TurnSteps | None = None
+    entered: anyio.Event = field(factory=anyio.Event, init=False)
 
     async def begin_if_asks_a_model(self, turn_id: str, prompt: Prompt) -> None:
         """As `begin`, for no command: before the log has the prompt, or a crash between the two would lose the turn."""
@@ -58,19 +60,20 @@ class TurnKeeping:
             )
         except SessionStoreError as error:
             self._lost(error)
+        self.entered.set()
 
     def go_on(self, broken: BrokenTurn) -> None:
         """Record further steps of a turn that another process began."""
         self.broken, self.steps = broken, broken.steps
         if broken.accepted is not None:
-            self.session.recorder.go_on(broken.accepted)
+            self.session.recorder.go_on(broken.accepted, broken.announced)
 
     async def turn(self, broken: BrokenTurn) -> Turn:
         """The rest of that turn, for the engine; with an id of its own, since messages are numbered within each."""
         session = self.session
         instructions = await session.instructions.text(await session.situation())
         limits = evolve(session.limits, max_requests=max(1, session.limits.max_requests - broken.used.requests))
-        prompt = GO_ON if broken.begun and not broken.within else broken.prompt
+        prompt = GO_ON if broken.announced and not broken.within else broken.prompt
         turn_id = f"{broken.turn_id}-{broken.used.requests}-{len(broken.past)}"
         return Turn(turn_id, session.id, prompt, instructions, limits, session.effort, going_on=broken.within)
 
@@ -98,6 +101,8 @@ class TurnKeeping:
         else:
             while not await record.remember(self.session.engine_name, snapshot()):  # noqa: ASYNC110 - no one tells when the store is back
                 await anyio.sleep(AGAIN_S)
+        if record.is_lost:
+            return
         try:
             await self.steps.took(kind, name)
         except TurnCalledOffError:
@@ -111,13 +116,16 @@ class TurnKeeping:
         if durable is None or self.steps is None:
             return await work()
         person = durable.order.person
+        record = self.session.recorder.record
         if not durable.places.is_free(person, model):
             told = NoticeGiven(NoticeSeverity.INFO, "The turn waits for others of this person or model")
             await self.session.recorder.lane.emit(told)
         await durable.places.take(person, model)
+        record.wait_for_store(waits=True)
         try:
             return await work()
         finally:
+            record.wait_for_store(waits=False)
             durable.places.give_back(person, model)
 
     def hand_on(self) -> TurnSteps | None:
@@ -145,6 +153,7 @@ class TurnKeeping:
         await steps.ended(how)
 
     def _lost(self, error: SessionStoreError) -> None:
+        self.session.recorder.record.wait_for_store(waits=False)
         self.steps = None
         self.session.log.warning("session %s: a turn ends with its process: %s", self.session.id, error)
         warn = partial(self.session.recorder.notices.warn, "This turn would not survive a crash of the server")

@@ -21,7 +21,7 @@ from punie.application.turns.searching import offer_search
 from punie.application.turns.spending import TurnBudget
 from punie.application.turns.steering import Steering, waiting_words
 from punie.application.turns.turn_events import TurnEvents
-from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError
+from punie.domain.errors import LeaseLostError, PunieError, ServerEndingError, SessionBusyError
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.events import RequestEnding, TextDelta
 from punie.domain.session.log import PromptFilled
@@ -57,7 +57,7 @@ class PromptTurn(RunningTurn):
 
     The cancel scope exists from the start, so that a cancel cannot come too early. `left` is called when the session
     is free for the next turn, and `first` says whether this turn is the first one of the session. `broken` is the
-    part of the turn that a process before this one did. `stop_reason` is None until the end, and where the turn failed.
+    part of the turn that a process before this one did. `end` counts once `done` is set.
     """
 
     session: LiveSession
@@ -73,7 +73,7 @@ class PromptTurn(RunningTurn):
     _halted: str = field(default="", init=False)
     _limit: str | None = field(default=None, init=False)
     cancelled: bool = field(default=False, init=False)
-    stop_reason: StopReason | None = field(default=None, init=False)
+    end: TurnReport | Exception = field(factory=lambda: TurnReport(StopReason.CANCELLED), init=False)
     _failure: str | None = field(default=None, init=False)
     _hand_to: Callable[[TurnSteps], None] | None = field(default=None, init=False)
     _handed_on: bool = field(default=False, init=False)
@@ -93,6 +93,11 @@ class PromptTurn(RunningTurn):
         self._desk.past, self._desk.stepped = self._keeping.past, self._stepped
         if lent is not None and lent.budget is not None:
             self._desk.ahead = partial(lent.budget.check, self.id)
+
+    @property
+    def entered(self) -> anyio.Event:
+        """Set once the book of turns has the turn, or cannot have it; never where no book is asked."""
+        return self._keeping.entered
 
     def cancel(self) -> None:
         """End the turn as soon as possible; idempotent, and without effect once the turn is over."""
@@ -123,8 +128,11 @@ class PromptTurn(RunningTurn):
 
     async def _stepped(self, kind: StepKind, name: str, snapshot: Callable[[], bytes] | None = None) -> None:
         await self._keeping.stepped(kind, name, snapshot)
-        if self._hand_to is not None and self._desk.is_idle:
+        if self.session.recorder.record.is_lost:  # whoever has the session has the turn as well
+            self.hand_on(lambda steps: steps.let_go(), at_once=True)
+        elif self._hand_to is not None and self._desk.is_idle:
             self._hand_on()
+        if self._handed_on:
             await anyio.lowlevel.checkpoint()
 
     def takes(self, prompt: Prompt) -> bool:
@@ -153,15 +161,24 @@ class PromptTurn(RunningTurn):
         events = TurnEvents(self.session.recorder, self.session.gauge, self._compacted, self._desk.requests)
         reason: StopReason | None = StopReason.CANCELLED
         try:
-            reason = self.stop_reason = await self._work(events)
-            return TurnReport(reason, self.session.gauge.whole_turn, self._limit)
+            reason = await self._work(events)
+            report = self.end = TurnReport(reason, self.session.gauge.whole_turn, self._limit)
+            return report
         except Exception as error:
+            self.end = error
             reason = None  # a failure is neither an end nor a cancel
             self._failure = one_line(str(error), FAILURE_CHARS) if isinstance(error, PunieError) else BROKE
             raise
         finally:
             self._ending = True
             await (self._let_go() if self._handed_on else self._close(events, reason))
+
+    async def rest(self) -> TurnReport:
+        """The end of the turn, which another task runs. Raises what `run` raised."""
+        await self.done.wait()
+        if isinstance(self.end, Exception):
+            raise self.end
+        return self.end
 
     async def _work(self, events: TurnEvents) -> StopReason:
         reason = StopReason.CANCELLED
@@ -175,6 +192,8 @@ class PromptTurn(RunningTurn):
                 self.session.log.info("turn %s: failed while it was being cancelled", self.id, exc_info=True)
         if self._handed_on:
             self.session.log.info("turn %s: left to another server", self.id)
+            if self.session.recorder.record.is_lost:
+                raise LeaseLostError(self.session.id)
             raise ServerEndingError(HANDED_ON)
         if self._halted and not self.cancelled:
             await events.emit(TextDelta(f"A hook ended the turn: {self._halted}"))

@@ -193,4 +193,5 @@ class Place:
                 return TurnReport(StopReason.CANCELLED)
             return await self.begin(prompt).run()
         await running.done.wait()
-        return TurnReport(running.stop_reason or StopReason.REFUSAL)
+        end = running.end
+        return TurnReport(StopReason.REFUSAL if isinstance(end, Exception) else end.stop_reason)

@@ -86,7 +86,10 @@ class TurnsMode:
             if turn.status is not TurnStatus.OPEN:
                 return Exit.DONE if turn.how == "end_turn" else Exit.FAILED
             await anyio.sleep(WATCH_S)
-            turn = await self._found(turn.order.turn_id) or turn
+            now = await self._found(turn.order.turn_id)
+            if now is None:  # the row was deleted
+                return Exit.FAILED
+            turn = now
 
     async def cancel(self, turn: KnownTurn) -> int:
         """Call the turn off."""
@@ -99,8 +102,7 @@ class TurnsMode:
 
     async def _found(self, given: str) -> KnownTurn | None:
         """The turn with that id, or the only one whose id begins so; None after a line on stderr."""
-        turns = await self.book.known(1_000)
-        alike = [turn for turn in turns if turn.order.turn_id.startswith(given)]
+        alike = await self.book.known(2, given) if given else ()
         if len(alike) == 1 and (len(given) >= SHORTEST_PREFIX or alike[0].order.turn_id == given):
             return alike[0]
         wrong(f"no single turn begins with {one_line(given, 80)}. `punie turns list` shows the ids.")

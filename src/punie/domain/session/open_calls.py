@@ -88,6 +88,11 @@ class LastTurn:
             case _:
                 pass
 
+    def go_on(self, accepted: PromptAccepted, announced: int) -> None:
+        """Go on with the turn of that prompt, of whose calls so many were announced, and none is open."""
+        self.take(accepted)
+        self._announced = announced
+
     def so_far(self, turn_id: str) -> TurnSoFar:
         """The state of that turn; an unknown one has done nothing yet."""
         if turn_id != self._turn_id:
