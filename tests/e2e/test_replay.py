@@ -94,7 +94,7 @@ def test_the_first_divergence_is_shown_and_the_replay_ends_there(place: Path) ->
     }  # fmt: skip
     assert (told["words"]["places"], told["words"]["differ"]) == (1, 0)
     shown = punie(place, "sessions", "replay", "last", "--model", model).stdout
-    assert "It went another way in turn 1, call 2: another tool." in shown
+    assert "The replay went another way in turn 1, call 2: another tool." in shown
     assert '-  "tool": "list_files"' in shown
     assert "It ended in turn 1: the log does not say what follows." in shown
 

@@ -147,7 +147,7 @@ class ConnectedAgent(SessionRequests, Agent):
 
     def options(self, session_id: str) -> SessionOptions:
         room = self.reception.room(session_id)
-        if room is None or room.owner is not self:  # never "held": the ears of a lost client ask as well
+        if room is None or room.owner is not self:  # never "held": the event sink of a client that is gone asks as well
             raise UnknownSessionError(session_id)
         return self.reception.agent.options(session_id)
 

@@ -30,7 +30,7 @@ AT_ONCE = 8
 """How many turns are taken up at once: each waits for the database, and all of them need the processor."""
 
 
-class _NoEars(EventSink):
+class _Unheard(EventSink):
     """The events of a session without a client: the log has them."""
 
     async def emit(self, event: SessionEvent) -> None:
@@ -114,7 +114,7 @@ class TurnRecovery:
         room = reception.enter(self, session_id, Asked(spec, order.capabilities, shows=None))
         room.seat = seat
         elicitor = SeatedElicitor(seat) if order.capabilities.elicitation_form else None
-        peer = Peer(order.capabilities, SeatedBroker(seat), _NoEars(), elicitor=elicitor)
+        peer = Peer(order.capabilities, SeatedBroker(seat), _Unheard(), elicitor=elicitor)
         try:
             room.opened = await reception.agent.load_session(session_id, spec, lambda _: peer)
         except UnknownSessionError:  # deleted

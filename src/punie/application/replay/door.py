@@ -35,7 +35,7 @@ from punie.ports.engine import EventSink, ToolDoor
 
 
 class Way(StrEnum):
-    """The way in which a replay goes another way than its record."""
+    """How a replay differs from its record."""
 
     TOOL = "another tool"
     ARGUMENTS = "other arguments"

@@ -44,7 +44,7 @@ class AskedModel:
 class Replayed:
     """The outcome of a replay: its log, and the differences in order. `turns` is the number of turns that were begun.
 
-    It can be compared with the record up to the place `until`: a turn, and a number of calls of it.
+    The log can be compared with the record up to the place `until`: a turn, and a number of calls of it.
     `whole` is False where the replay ended before the record did, because the record has no answer to a call.
     `spared_s` is the time that the answered calls took when they were recorded.
     """

@@ -16,7 +16,7 @@ from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
 from punie.commands.chat.session import INTERRUPTED, LEAVING, ChatSession
 from punie.commands.mentions import mentioned
-from punie.commands.running import CommandError, Exit, beside, person_is_here, watch_signals, wrong
+from punie.commands.running import Exit, beside, person_is_here, watch_signals, wrong
 from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import EngineError, PunieError
 from punie.domain.session.prompt_files import typed_in
@@ -35,16 +35,8 @@ async def talk(chat: ChatSession) -> int:
     Raises `PunieError` and `CommandError` where there is no session.
     """
     chat.start_log(to_file=False)
-    failed: PunieError | CommandError | None = None
-    code: int = Exit.DONE
     async with chat.agent() as agent:
-        try:
-            code = await _talk(chat, agent)
-        except (PunieError, CommandError) as error:  # a task group would raise it in a group
-            failed = error
-    if failed is not None:
-        raise failed
-    return code
+        return await _talk(chat, agent)
 
 
 async def _talk(chat: ChatSession, agent: PunieAgent) -> int:

@@ -13,7 +13,7 @@ from punie import __version__
 from punie.application.agent import PunieAgent
 from punie.commands.chat.conversation import Conversation
 from punie.commands.chat.session import ChatSession
-from punie.commands.running import CommandError, Exit, watch_signals
+from punie.commands.running import CommandError, watch_signals
 from punie.domain.errors import PunieError
 from punie.domain.session.session import OpenedSession
 from punie.domain.values.display import display_safe
@@ -26,33 +26,28 @@ ID_CHARS = 13
 async def talk(chat: ChatSession) -> int:
     """Talk on the screen until the person leaves; returns the exit code. Raises `PunieError` and `CommandError`."""
     chat.start_log(to_file=sys.stderr.isatty())
-    failed: PunieError | CommandError | None = None
-    code: int = Exit.DONE
-    async with chat.agent() as agent, anyio.create_task_group() as tasks:
-        try:
-            code = await _talk(chat, agent, tasks)
-        except (PunieError, CommandError) as error:  # a task group would raise it in a group
-            failed = error
-        tasks.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
+    failed: list[PunieError | CommandError] = []
+    code = HUNG_UP
+    async with chat.agent() as agent:
+        async with anyio.create_task_group() as tasks:
+            code = await _talk(chat, agent, tasks, failed)
+            tasks.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
     return code
 
 
-async def _talk(chat: ChatSession, agent: PunieAgent, tasks: TaskGroup) -> int:
+async def _talk(chat: ChatSession, agent: PunieAgent, tasks: TaskGroup, failed: list[PunieError | CommandError]) -> int:
     file, unicode = chat.history_file, (sys.stdout.encoding or "").lower().startswith("utf")
     talk = Conversation(agent, tasks, chat.log, str(chat.cwd), chat.environ, file, unicode)
     hang_up: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
     await tasks.start(watch_signals, talk.signalled)
     if hang_up is not None:
         tasks.start_soon(_watch, hang_up, partial(talk.leave, HUNG_UP))
-    failed: list[PunieError | CommandError] = []
     talk.screen.work(lambda: "opening the session")
     tasks.start_soon(_open, talk, chat, failed)  # the line is there at once, and what is typed waits
     if not await talk.screen.run():
         talk.exit_code = HUNG_UP
-    if failed:
-        raise failed[0]
     live = agent.live(talk.session_id)
     if talk.turns and talk.exit_code != HUNG_UP and live is not None and live.recorder.record.is_kept:
         sys.stdout.write(f"To go on: punie chat --session {talk.session_id}\n")

@@ -198,10 +198,14 @@ class Report:
         if done.divergences:
             yield from _told(done.divergences[0])
             more = len(done.divergences) - 1
-            what = "It went on" if done.whole else f"It ended in turn {done.turns}: the log does not say what follows"
+            what = (
+                "The replay went on"
+                if done.whole
+                else f"It ended in turn {done.turns}: the log does not say what follows"
+            )
             yield f"{what}{f'; {more} more differences came behind it' if more else ''}."
         elif self.asked is not None:
-            yield "It went the same way: every call, and the end of every turn."
+            yield "The replay went the same way: every call, and the end of every turn."
         if self.asked is not None:
             yield from self._about_words()
         yield from self._about_log()
@@ -271,7 +275,7 @@ def _fields(divergence: Divergence) -> dict[str, object]:
 
 def _told(divergence: Divergence) -> Iterator[str]:
     where = f"turn {divergence.turn}" + ("" if divergence.call is None else f", call {divergence.call}")
-    yield f"It went another way in {where}: {divergence.way.value}."
+    yield f"The replay went another way in {where}: {divergence.way.value}."
     yield from _difference(_spread(divergence.expected), _spread(divergence.got))
 
 
