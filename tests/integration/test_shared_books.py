@@ -178,6 +178,16 @@ async def test_a_machine_whose_clock_is_years_ahead_deletes_nothing_of_others(
         each.state.close()
 
 
+async def test_decisions_that_a_tampered_chain_does_not_take_are_lost_aloud(
+    machines: Machines, caplog: pytest.LogCaptureFixture
+) -> None:
+    await machines.wrote("a", 2)
+    machines.execute("UPDATE punie.audit_seal SET last = 9223372036854775807")
+    await machines.wrote("a", 1)
+    assert "audit: 1 decisions are not written down" in caplog.text
+    assert (await machines.verified("a"))["a"].fault is not None
+
+
 async def test_an_export_leaves_out_no_row_that_is_written_while_it_reads(machines: Machines) -> None:
     import psycopg
 

@@ -473,6 +473,8 @@ async def test_a_database_that_only_reads_still_reads(server: PostgresServer, ur
     store = made(url)
     with pytest.raises(SessionStoreError, match="read-only"):
         await store.acquire("sess_b")
+    with pytest.raises(SessionStoreError, match="takes no changes"):
+        await store.check()  # a server that asks is not ready for clients
     assert len(await store.read("sess_a")) == 10
 
 

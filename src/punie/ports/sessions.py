@@ -133,7 +133,7 @@ class SessionStore(Protocol):
 
     @abstractmethod
     async def check(self) -> None:
-        """Use the store once. Raises where it does not answer, or where its tables are not for this version."""
+        """Use the store once. Raises where it does not answer or takes no changes, or has tables of another version."""
         ...
 
     @abstractmethod

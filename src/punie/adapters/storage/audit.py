@@ -142,8 +142,9 @@ class SqlAuditTrail(ABC):
             self.state.run_here(lambda database: self._append(database, batch))
         except DatabaseBusyError:
             return False
-        except UnusableDatabaseError:
-            pass  # the log says so
+        except UnusableDatabaseError as error:
+            if self.state.trouble is None:  # else the log says so already
+                self.state.log.warning("audit: %d decisions are not written down: %s", len(batch), error)
         return True
 
     def _begin(self, database: Sql) -> None:

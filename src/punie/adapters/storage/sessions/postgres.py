@@ -17,6 +17,8 @@ from punie.domain.session.log import ProcessIdentity
 from punie.ports.machine import ProcessTable
 from punie.ports.sessions import SessionLease, SessionStore
 
+PRIMARY = "Use the primary: `target_session_attrs=read-write` in the URL finds it among several hosts"
+
 
 @define
 class PostgresSessionStore(SqlSessions, SessionStore):
@@ -61,6 +63,9 @@ class PostgresSessionStore(SqlSessions, SessionStore):
         database.run(f"DELETE FROM session_leases WHERE {where}", values)  # noqa: S608 - our own words
 
     def _has_tables(self, database: Sql) -> bool:
+        ((read_only,),) = database.run("SELECT current_setting('transaction_read_only') = 'on'")
+        if read_only:
+            raise SessionStoreError("the database takes no changes: it is a standby, or read only", PRIMARY)
         return postgres_schema.is_ready(database)
 
     def _now(self, database: Sql) -> float:
