@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import coverage
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 
 from tests import measuring, proofs
 from tests.nightly import many
@@ -60,6 +61,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """A run of the whole suite fails where no test proved a requirement."""
     proofs.register(config)
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A process that runs tests for another one tells of each test once, instead of six times.
+
+    What it leaves out is the beginning, the end, and the stages that went well around the test itself. Nobody reads
+    those but `--durations`, and both processes take longer for them than for a small test.
+    """
+    if not hasattr(item.config, "workerinput") or item.config.getoption("durations") is not None:
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)
