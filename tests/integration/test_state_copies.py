@@ -464,3 +464,7 @@ async def test_a_person_backs_up_and_restores(
     code, _, said = run("restore", "copy", "--yes")
     assert (code, said.count("\n")) == (1, 1)
     assert "file is not a database. Nothing was changed." in said
+    monkeypatch.setenv("PUNIE_SESSIONS_STORE", "nonsense")
+    code, _, said = run("backup", "another")
+    assert (code, "PUNIE_SESSIONS_STORE" in said) == (2, True)
+    assert not (tmp_path / "another").exists()

@@ -90,3 +90,12 @@ def test_ctrl_c_while_a_command_is_loaded_ends_without_a_traceback(monkeypatch: 
     monkeypatch.setattr(cli, "guard_streams", lambda: None)
     monkeypatch.setattr(cli, "import_module", interrupted)
     assert cli.main() == 130
+
+
+def test_settings_that_do_not_load_are_wrong_usage_of_turns_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PUNIE_HOME", str(tmp_path))
+    monkeypatch.setenv("PUNIE_TURNS_DURABLE", "nonsense")
+    assert main(["turns", "list"]) == 2
+    assert "PUNIE_TURNS_DURABLE cannot be used" in capsys.readouterr().err

@@ -28,6 +28,7 @@ ELSEWHERE = (
 def run_backup(given: str, *, yes: bool, as_json: bool) -> int:
     """Run `punie state backup`; returns the exit code."""
     environ, target = command_environ(), Path(given).absolute()
+    shared = user_settings(environ, {})[SESSION_STORE] is not None
     if target.exists():
         shown = f"{display_exact(given)} is there already.\n"
         confirm(shown, "Replace it?", yes=yes, as_json=as_json, to="replace it")
@@ -38,7 +39,6 @@ def run_backup(given: str, *, yes: bool, as_json: bool) -> int:
     said = (
         f"{display_exact(given)} has {_words(contents)}. It has no keys: keep audit.key and your settings elsewhere.\n"
     )
-    shared = user_settings(environ, {})[SESSION_STORE] is not None
     return told(_fields(contents), said + (ELSEWHERE if shared else ""), as_json=as_json)
 
 

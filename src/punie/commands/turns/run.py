@@ -13,7 +13,6 @@ from punie.adapters.console.output import table
 from punie.bootstrap.optional_parts import turn_book, user_settings
 from punie.commands.permissions.kept import moment
 from punie.commands.running import Exit, command_environ, start_logging, wrong
-from punie.domain.errors import PunieError
 from punie.domain.values.display import display_safe, one_line
 from punie.ports.turns import KnownTurn, TurnBook, TurnStatus
 
@@ -117,10 +116,7 @@ def run_turns(action: str, *, as_json: bool, given: str = "") -> int:
     """Run `punie turns`; returns the exit code."""
     environ = command_environ()
     log = start_logging(environ, None)
-    try:
-        book = turn_book(environ, user_settings(environ, {}), log)
-        if book is None:
-            return wrong(OFF)
-        return anyio.run(TurnsMode(book, as_json).run, action, given)
-    except PunieError as error:
-        return wrong(str(error), Exit.FAILED)
+    book = turn_book(environ, user_settings(environ, {}), log)
+    if book is None:
+        return wrong(OFF)
+    return anyio.run(TurnsMode(book, as_json).run, action, given)
