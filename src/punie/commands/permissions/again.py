@@ -55,8 +55,11 @@ def run_backtest(
     if named is not None:
         proposed = _with_file(named, environ, proposed or today)
     try:
-        trail = books_of(environ, user_settings(environ, {}), state.log).audit
-        found = backtest(past_decisions(anyio.run(_rows, trail), begin), today, proposed)
+        books = books_of(environ, user_settings(environ, {}), state.log)
+        rows = anyio.run(_rows, books.audit)
+        if books.state.hindered:  # the log said why; no rows are no proof
+            return Exit.FAILED
+        found = backtest(past_decisions(rows, begin), today, proposed)
     finally:
         state.close()
     rules_found = suggested(found.past, proposed or today) if suggest else ()
