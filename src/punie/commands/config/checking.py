@@ -19,9 +19,9 @@ from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 def run_config_check(*, as_json: bool, file: str) -> int:
     """Check that file as settings, and all examples of its rules; returns the exit code."""
     path, faults = os.path.abspath(file), list[str]()  # noqa: PTH100 - no link is to be followed in what is shown
+    if not Path(path).exists():
+        return wrong(f"{path} is not there.")
     try:
-        if not Path(path).exists():
-            raise SettingsError(path, "it is not there")
         read = read_settings_file(Path(path))
         values = parsed_values(read.values, path)
         source = RuleSource("managed", path, home_of({}), TreeSitterBashParser, os.path.realpath)
