@@ -142,6 +142,15 @@ class RawClient:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
         self.terminals = Terminals(self._tasks)
+        self._play()
+        self.log.notes = self.errors
+        self.reading.set()
+        self._tasks.start_soon(self._read_stdout)
+        self._tasks.start_soon(self._read_stderr)
+        return self
+
+    def _play(self) -> None:
+        """Take the part of the IDE in each request of the agent."""
         self.handlers = {
             "fs/read_text_file": self.editor.read,
             "fs/write_text_file": self.editor.write,
@@ -154,11 +163,6 @@ class RawClient:
             "_punie.dev/discover_tools": self.catalogue.discover,
             "_punie.dev/call_tool": self.catalogue.call,
         }
-        self.log.notes = self.errors
-        self.reading.set()
-        self._tasks.start_soon(self._read_stdout)
-        self._tasks.start_soon(self._read_stderr)
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

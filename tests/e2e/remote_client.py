@@ -90,21 +90,6 @@ class RemoteClient(RawClient):
             complaints = [one for one in complaints if not one.startswith(BEFORE_IT_CAME)]
         assert not complaints, "\n".join(complaints[:8])
 
-    def _play(self) -> None:
-        """The same IDE as over pipes."""
-        self.handlers = {
-            "fs/read_text_file": self.editor.read,
-            "fs/write_text_file": self.editor.write,
-            "terminal/create": self.terminals.create,
-            "terminal/output": self.terminals.output,
-            "terminal/wait_for_exit": self.terminals.wait_for_exit,
-            "terminal/kill": self.terminals.kill,
-            "terminal/release": self.terminals.release,
-            "session/request_permission": self.person.ask,
-            "_punie.dev/discover_tools": self.catalogue.discover,
-            "_punie.dev/call_tool": self.catalogue.call,
-        }
-
     async def _read_stdout(self) -> None:
         with contextlib.suppress(ConnectionClosed):
             while True:

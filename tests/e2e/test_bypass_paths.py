@@ -9,27 +9,16 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.bypass import one_turn, outcomes
 from tests.e2e.conftest import Spawn
-from tests.e2e.raw_client import EVERYTHING, RawClient
+from tests.e2e.raw_client import EVERYTHING
 from tests.e2e.scripts import RESULT, Item, call
-from tests.e2e.turns import Turn
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
 ASK = "session/request_permission"
 SIDES = pytest.mark.parametrize("caps", [EVERYTHING, {}], ids=["client", "local"])
 ONE_TWO_THREE = "one\ntwo\nthree\n"
-
-
-async def one_turn(ide: RawClient, project: Path) -> Turn:
-    session = await ide.open(project)
-    turn = await ide.prompt(session)
-    assert turn.stop == "end_turn"
-    return turn
-
-
-def outcomes(turn: Turn) -> set[str]:
-    return {card.status for card in turn.cards}
 
 
 # ------------------------------------------------------------ paths

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.bypass import one_turn, outcomes
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
-from tests.e2e.raw_client import EVERYTHING, RawClient, RpcError, capabilities
+from tests.e2e.raw_client import EVERYTHING, RpcError, capabilities
 from tests.e2e.scripts import RESULT, TOOLS, Item, call, text
-from tests.e2e.turns import Card, Turn
+from tests.e2e.turns import Card
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("INTERFACES-5")]
 
@@ -26,17 +27,6 @@ SIDES = pytest.mark.parametrize("caps", [EVERYTHING, {}], ids=["client", "local"
 
 def allowed(params: Any) -> Any:
     return choose("allow_once")(params)
-
-
-async def one_turn(ide: RawClient, project: Path) -> Turn:
-    session = await ide.open(project)
-    turn = await ide.prompt(session)
-    assert turn.stop == "end_turn"
-    return turn
-
-
-def outcomes(turn: Turn) -> set[str]:
-    return {card.status for card in turn.cards}
 
 
 # ------------------------------------------------------------ answers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import pytest
 
 from punie.bootstrap.settings.files import own_files, private_files
 from punie.bootstrap.settings.keys import MODEL
-from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import load_settings, project_gains
 from punie.domain.errors import SettingsError
 from punie.domain.permission.rules import Mode, Rule, Verdict
 from punie.domain.values.paths import is_inside
 from punie.domain.values.person import Person
 from shellsight.surroundings import ShellParser
+from tests.unit.bootstrap.settings_place import Place
 
 pytestmark = pytest.mark.requirement("INTERFACES-5")
 
@@ -32,38 +31,6 @@ reason = "our linter"
 match = ["ruff check src", "ruff check a && ruff format b"]
 not_match = ["ruff clean", "ruff check src; rm x", "ruff check src > /etc/x", "ruff $(evil)"]
 """
-
-
-class Place:
-    """A user's home and a project, each with the settings that a test writes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home, self.project = folder / "home", folder / "project"
-        self.home.mkdir()
-        (self.project / ".punie").mkdir(parents=True)
-        self.user_file = self.home / "config.toml"
-        self.project_file = self.project / ".punie" / "config.toml"
-        self.environ = {"PUNIE_HOME": str(self.home), "HOME": "/home/me"}
-
-    def write(self, user: str | None = None, project: str | None = None) -> None:
-        for path, text in ((self.user_file, user), (self.project_file, project)):
-            if text is not None:
-                path.write_text(text, encoding="utf-8")
-
-    def load(
-        self,
-        user: str | None = None,
-        project: str | None = None,
-        *,
-        flags: dict[str, str | None] | None = None,
-        trusted: Callable[[str, str], bool] = lambda _path, _digest: False,
-        **environ: str,
-    ) -> Settings:
-        self.write(user, project)
-        return load_settings({**self.environ, **environ}, flags or {}, str(self.project), trusted)
-
-    def rules(self, user: str) -> tuple[Rule, ...]:
-        return self.load(user).policy.rules
 
 
 @pytest.fixture

@@ -17,35 +17,15 @@ from punie.bootstrap.settings.files import (
     user_settings_file,
 )
 from punie.bootstrap.settings.keys import DISABLED_TOOLS, EFFORT, LOCAL_TOOLS, MODEL, MODELS, variable_of
-from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.sources import load_settings
 from punie.domain.errors import SettingsError
 from punie.domain.model.provider import Effort
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.tools.disclosure import DisclosureForm, DisclosurePolicy
 from punie.domain.tools.execution import CallLimits, Limits
 from punie.mechanics.toml_reading import KEY_PARTS, parse_toml
+from tests.unit.bootstrap.settings_place import Place
 
 pytestmark = pytest.mark.requirement("M-21")
-
-
-class Place:
-    """A user's home and a project, each with the settings that a test writes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home, self.project = folder / "home", folder / "project"
-        self.home.mkdir()
-        (self.project / ".punie").mkdir(parents=True)
-        self.user_file = self.home / "config.toml"
-        self.project_file = self.project / ".punie" / "config.toml"
-
-    def load(
-        self, *, user: str | None = None, project: str | None = None, flags: Any = None, **environ: str
-    ) -> Settings:
-        for path, text in ((self.user_file, user), (self.project_file, project)):
-            if text is not None:
-                path.write_text(text, encoding="utf-8")
-        return load_settings({"PUNIE_HOME": str(self.home), **environ}, flags or {}, str(self.project))
 
 
 @pytest.fixture
@@ -239,7 +219,7 @@ def test_the_look_at_keys_takes_time_with_the_size_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize("source", [{"PUNIE_LIMITS_TIME_S": "soon"}, {"PUNIE_TOOLS_LOCAL": "maybe"}])
-def test_a_broken_variable_closes_the_door_and_is_named(place: Place, source: dict[str, str]) -> None:
+def test_a_broken_variable_closes_the_door_and_is_named(place: Place, source: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as closed:
         place.load(**source)
     assert closed.value.source in source
