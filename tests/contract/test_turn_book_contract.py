@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import pickle
+import sqlite3
 import threading
 import uuid
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import anyio
 import anyio.to_thread
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from punie.domain.errors import SessionStoreError
 from punie.domain.session.log import ProcessIdentity
@@ -60,7 +61,8 @@ class DbosBooks:
     last: TurnBook | None = None
 
     async def next(self) -> TurnBook:
-        from punie.adapters.durable.book import DbosTurnBook, Place
+        from punie.adapters.durable.book import DbosTurnBook
+        from punie.adapters.durable.place import Place
 
         await self.close()
         self.count += 1
@@ -211,7 +213,8 @@ async def _planted(folder: Path, statement: str) -> DbosBooks:
 @ONE_LOOP
 async def test_a_book_whose_database_was_away_at_first_is_open_later() -> None:
     pytest.importorskip("dbos")
-    from punie.adapters.durable.book import DbosTurnBook, Place
+    from punie.adapters.durable.book import DbosTurnBook
+    from punie.adapters.durable.place import Place
 
     server, name = postgres_server(), f"not_there_yet_{uuid.uuid4().hex}"
     place = Place(server.url(name), Path("unused"))
@@ -293,6 +296,50 @@ async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_ha
         await steps.hand_on()
     assert list(database.execute("SELECT status, executor_id FROM workflow_status")) == [("PENDING", "elsewhere|1|")]
     database.close()
+    await made.close()
+
+
+@ONE_LOOP
+async def test_turns_that_wait_for_a_slow_database_hold_up_no_other_work_of_the_process(tmp_path: Path) -> None:
+    pytest.importorskip("dbos")
+    made = DbosBooks(tmp_path)
+    book = await made.next()
+    steps = [await book.begin(evolve(ORDER, turn_id=f"t-{number}")) for number in range(50)]
+    database = sqlite3.connect(
+        tmp_path / "state" / "turns.sqlite", isolation_level=None
+    )  # as the library: of one process
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            database.execute("BEGIN IMMEDIATE")
+            for one in steps:
+                tasks.start_soon(one.took, StepKind.REQUEST, "m")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(15):  # a step is given up after 20 s
+                assert await anyio.to_thread.run_sync(lambda: "done") == "done"
+            database.execute("ROLLBACK")
+    database.close()
+    await made.close()
+
+
+@ONE_LOOP
+async def test_a_turn_that_is_called_off_while_it_is_taken_up_stays_called_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dbos = pytest.importorskip("dbos")
+    made = DbosBooks(tmp_path)
+    await (await made.next()).begin(ORDER)
+    book, cancel = await made.next(), dbos.DBOS.cancel_workflow
+    assert list(await book.open_elsewhere()) == [ORDER]
+
+    def late(turn_id: str) -> None:
+        """Another process saw an open turn a moment ago, and takes it up."""
+        monkeypatch.setattr(dbos.DBOS, "cancel_workflow", cancel)
+        cancel(turn_id)
+        dbos.DBOS.resume_workflow(turn_id, queue_name="of-another")
+
+    monkeypatch.setattr(dbos.DBOS, "cancel_workflow", late)
+    assert await book.cancel("t-1")
+    assert [known.status for known in await book.known()] == [TurnStatus.CANCELLED]
     await made.close()
 
 

@@ -90,7 +90,8 @@ def turn_book(environ: Mapping[str, str], settings: Settings, log: logging.Logge
 
         why = f"{DURABLE.name} needs a library that is not installed: {install_line('durable')}"
         raise SettingsError(settings.origins.get(DURABLE.name, DURABLE.name), why)
-    from punie.adapters.durable.book import DbosTurnBook, Place
+    from punie.adapters.durable.book import DbosTurnBook
+    from punie.adapters.durable.place import Place
     from punie.adapters.local.machine import LocalProcessTable
 
     place = Place(settings[SESSION_STORE], database_file(environ).with_name("turns.sqlite"))

@@ -8,32 +8,32 @@ over the recorded steps by itself, and engines and tools know nothing of DBOS.
 from __future__ import annotations
 
 import logging
-import os
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
-from attrs import define, field, frozen
-from dbos import DBOS, DBOSConfig, SetWorkflowID
+from anyio.lowlevel import EventLoopToken, current_token
+from attrs import define, field
+from dbos import DBOS, SetWorkflowID
 from dbos import error as dbos_error
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from punie.adapters.durable.orders import JsonAlone, order_in, without_pickles, written
+from punie.adapters.durable.place import Place
 from punie.domain.errors import SessionStoreError
 from punie.domain.session.log import ProcessIdentity
 from punie.domain.values.display import one_line
 from punie.ports.machine import ProcessTable
 from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnStatus, TurnSteps
 
-SCHEMA: Final = "punie_turns"
 VERSION: Final = "1"
 """The version of orders and steps, and of nothing else: DBOS leaves the workflows of another version alone."""
 
@@ -46,7 +46,10 @@ POLL_S: Final = 0.2
 CLAIM_LIMIT_S: Final = 15.0
 STEP_LIMIT_S: Final = 20.0
 SETTLED_S: Final = 0.01
-OWNER_ONLY: Final = 0o600
+CANCEL_TRIES: Final = 5
+THREADS: Final = 16
+"""Threads that wait for the database, beside those that other work of the process needs."""
+
 LEFT: Final = "punie-left"
 """The queue of turns that their process left; none works it off, and every process claims from it."""
 
@@ -64,10 +67,16 @@ class _LetGoError(BaseException):
 
 @define(eq=False)
 class _Report:
-    """A step on its way into the database; lives until it is there."""
+    """A step on its way into the database; lives until it is there, which the event loop of `token` is told."""
 
-    step: Mapping[str, str] | None
-    done: threading.Event = field(factory=threading.Event)
+    step: Mapping[str, str]
+    done: anyio.Event = field(factory=anyio.Event)
+    token: EventLoopToken = field(factory=current_token)
+
+    def settle(self) -> None:
+        """Called in the thread of the workflow."""
+        with suppress(anyio.RunFinishedError):
+            anyio.from_thread.run_sync(self.done.set, token=self.token)
 
 
 @define(eq=False)
@@ -76,8 +85,9 @@ class _Hand(TurnSteps):
 
     turn_id: str
     server: str = ""
+    threads: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(THREADS))
     begun: threading.Event = field(factory=threading.Event)
-    _reports: queue.SimpleQueue[_Report] = field(factory=queue.SimpleQueue)
+    _reports: queue.SimpleQueue[_Report | None] = field(factory=queue.SimpleQueue)
     _report: _Report | None = None
     _over: threading.Event = field(factory=threading.Event)
 
@@ -95,18 +105,19 @@ class _Hand(TurnSteps):
             self._forget()
             self._recorded()
             while not self._reports.empty():
-                self._reports.get().done.set()
+                self._report = self._reports.get()
+                self._recorded()
 
     def _next(self) -> Mapping[str, str]:
         self._report = self._reports.get()
-        if self._report.step is None:
+        if self._report is None:
             raise _LetGoError
         return self._report.step
 
     def _recorded(self) -> None:
         report, self._report = self._report, None
         if report is not None:
-            report.done.set()
+            report.settle()
 
     async def took(self, kind: StepKind, name: str) -> None:
         await self._reported({"kind": kind.value, "name": one_line(name, 80)})
@@ -114,7 +125,7 @@ class _Hand(TurnSteps):
     async def ended(self, how: str) -> None:
         try:
             await self._reported({"kind": "end", "name": how})
-            await anyio.to_thread.run_sync(self._settled, abandon_on_cancel=True)
+            await self._in_thread(self._settled)
         except (TurnCalledOffError, SessionStoreError):
             return  # whoever looks at the turn next finds its end in the session's log
 
@@ -127,10 +138,10 @@ class _Hand(TurnSteps):
             time.sleep(SETTLED_S)
 
     async def hand_on(self) -> None:
-        await anyio.to_thread.run_sync(self._hand_on, abandon_on_cancel=True)
+        self.let_go()
+        await self._in_thread(self._hand_on)
 
     def _hand_on(self) -> None:
-        self.let_go()
         self._over.wait(STEP_LIMIT_S)
         with suppress(SessionStoreError), _as_ours():
             if any(row.executor_id == self.server for row in _rows(self.turn_id, *_OPEN)):
@@ -138,7 +149,7 @@ class _Hand(TurnSteps):
 
     def let_go(self) -> None:
         self._forget()
-        self._reports.put(_Report(None))  # ends the thread; the turn stays open
+        self._reports.put(None)  # ends the thread; the turn stays open
 
     def _forget(self) -> None:
         if _hands.get(self.turn_id) is self:
@@ -148,9 +159,13 @@ class _Hand(TurnSteps):
         report = _Report(step)
         self._reports.put(report)
         if not self._over.is_set():
-            await anyio.to_thread.run_sync(report.done.wait, STEP_LIMIT_S, abandon_on_cancel=True)
+            with anyio.move_on_after(STEP_LIMIT_S):
+                await report.done.wait()
         if (self._over.is_set() and step["kind"] != "end") or not report.done.is_set():
-            await anyio.to_thread.run_sync(self._why, abandon_on_cancel=True)
+            await self._in_thread(self._why)
+
+    async def _in_thread(self, work: Callable[[], None]) -> None:
+        await anyio.to_thread.run_sync(work, limiter=self.threads, abandon_on_cancel=True)
 
     def _why(self) -> None:
         """Raise why a step was not recorded."""
@@ -169,26 +184,6 @@ def _turn(order: Mapping[str, Any]) -> str:
     return hand.work()
 
 
-@frozen
-class Place:
-    """The database of a book: a PostgreSQL URL as libpq reads it, or a file of this machine."""
-
-    url: str | None
-    file: Path
-
-    def config(self) -> DBOSConfig:
-        """The part of DBOS's configuration that says so."""
-        if self.url is None:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.file, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
-            return {"name": "punie", "system_database_url": f"sqlite:///{self.file}"}
-        import psycopg
-
-        connect = partial(psycopg.connect, self.url, connect_timeout=5)
-        engine = create_engine("postgresql+psycopg://", creator=connect, pool_size=4, pool_pre_ping=True)
-        return {"name": "punie", "system_database_engine": engine, "dbos_system_schema": SCHEMA}
-
-
 @define(eq=False)
 class DbosTurnBook(TurnBook):
     """Turns as workflows, in PostgreSQL or in a file; lives as long as the process, of which it is the only one.
@@ -201,13 +196,14 @@ class DbosTurnBook(TurnBook):
     processes: ProcessTable
     log: logging.Logger
     _opening: threading.Lock = field(factory=threading.Lock, init=False)
+    _threads: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(THREADS), init=False)
     _is_open: bool = field(default=False, init=False)
     _engine: Engine | None = field(default=None, init=False)
     _late: set[str] = field(factory=set[str], init=False)
     """Turns that were claimed and came after the caller had given up; they are looked for again."""
 
     async def begin(self, order: TurnOrder) -> TurnSteps:
-        hand = _hands[order.turn_id] = _Hand(order.turn_id, self._server)
+        hand = _hands[order.turn_id] = _Hand(order.turn_id, self._server, self._threads)
 
         def start() -> None:
             with SetWorkflowID(order.turn_id):
@@ -245,10 +241,12 @@ class DbosTurnBook(TurnBook):
 
     async def cancel(self, turn_id: str) -> bool:
         def cancel() -> bool:
-            found = _rows(turn_id, *_OPEN)
-            if found:
+            tries = 0
+            while tries < CANCEL_TRIES and _rows(turn_id, *_OPEN):
+                tries += 1
                 DBOS.cancel_workflow(turn_id)
-            return bool(found)
+                time.sleep(POLL_S)  # a process that takes the turn up at this moment makes it an open one again
+            return tries > 0
 
         return await self._do(cancel)
 
@@ -264,7 +262,7 @@ class DbosTurnBook(TurnBook):
             return None
         hand = _hands.get(turn_id)  # that of an earlier try, which took too long
         if hand is None:
-            hand = _hands[turn_id] = _Hand(turn_id, self._server)
+            hand = _hands[turn_id] = _Hand(turn_id, self._server, self._threads)
             DBOS.resume_workflow(turn_id, queue_name=self._queue)
         if hand.begun.wait(CLAIM_LIMIT_S):
             self._late.discard(turn_id)
@@ -298,7 +296,7 @@ class DbosTurnBook(TurnBook):
                 self._open()
                 return work()
 
-        return await anyio.to_thread.run_sync(done)
+        return await anyio.to_thread.run_sync(done, limiter=self._threads)
 
     def _open(self) -> None:
         with self._opening:

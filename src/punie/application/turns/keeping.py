@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 import anyio
 from attrs import define, evolve, field
@@ -59,7 +58,7 @@ class TurnKeeping:
                 evolve(session.durable.order, turn_id=turn_id, session_id=session.id, model=session.model)
             )
         except SessionStoreError as error:
-            self._lost(error)
+            self._warn(error)
         self.entered.set()
 
     def go_on(self, broken: BrokenTurn) -> None:
@@ -107,8 +106,8 @@ class TurnKeeping:
             await self.steps.took(kind, name)
         except TurnCalledOffError:
             self.cancel()
-        except SessionStoreError as error:
-            self._lost(error)
+        except SessionStoreError as error:  # the next step may be recorded again, and so may the end
+            self._warn(error)
 
     async def in_its_place(self, work: Callable[[], Awaitable[StopReason]]) -> StopReason:
         """The end of `work`, which begins once there is a place; a turn that ends with its process needs none."""
@@ -142,19 +141,24 @@ class TurnKeeping:
         """
         if self.steps is None:
             return
-        if await self.session.recorder.record.flush():
-            await self.steps.ended(how)
+        if not await self._logged(self.steps, how):
+            self.session.tasks.start_soon(self._logged_later, self.steps, how)
+
+    async def _logged(self, steps: TurnSteps, how: str) -> bool:
+        record = self.session.recorder.record
+        if not await record.flush():
+            return False
+        if record.is_lost:  # whoever has the session says how the turn ends
+            steps.let_go()
         else:
-            self.session.tasks.start_soon(self._ended_later, self.steps, how)
+            await steps.ended(how)
+        return True
 
-    async def _ended_later(self, steps: TurnSteps, how: str) -> None:
-        while not await self.session.recorder.record.flush():  # noqa: ASYNC110 - no one tells when the store is back
+    async def _logged_later(self, steps: TurnSteps, how: str) -> None:
+        while not await self._logged(steps, how):  # noqa: ASYNC110 - no one tells when the store is back
             await anyio.sleep(AGAIN_S)
-        await steps.ended(how)
 
-    def _lost(self, error: SessionStoreError) -> None:
-        self.session.recorder.record.wait_for_store(waits=False)
-        self.steps = None
-        self.session.log.warning("session %s: a turn ends with its process: %s", self.session.id, error)
-        warn = partial(self.session.recorder.notices.warn, "This turn would not survive a crash of the server")
-        warn(one_line(str(error), 300))
+    def _warn(self, error: SessionStoreError) -> None:
+        self.session.log.warning("session %s: its turn may end with its process: %s", self.session.id, error)
+        title = "This turn may not survive a crash of the server"
+        self.session.recorder.notices.warn(title, one_line(str(error), 300))

@@ -1,0 +1,35 @@
+"""The database of a book of turns."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+from dbos import DBOSConfig
+from sqlalchemy import create_engine
+
+SCHEMA: Final = "punie_turns"
+OWNER_ONLY: Final = 0o600
+
+
+@frozen
+class Place:
+    """The database of a book: a PostgreSQL URL as libpq reads it, or a file of this machine."""
+
+    url: str | None
+    file: Path
+
+    def config(self) -> DBOSConfig:
+        """The part of DBOS's configuration that says so."""
+        if self.url is None:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.file, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
+            return {"name": "punie", "system_database_url": f"sqlite:///{self.file}"}
+        import psycopg
+
+        connect = partial(psycopg.connect, self.url, connect_timeout=5)
+        engine = create_engine("postgresql+psycopg://", creator=connect, pool_size=4, pool_pre_ping=True)
+        return {"name": "punie", "system_database_engine": engine, "dbos_system_schema": SCHEMA}
