@@ -11,7 +11,7 @@ import anyio
 import pytest
 from attrs import evolve
 
-from punie.adapters.storage import audit_notes, postgres
+from punie.adapters.storage import audit, audit_notes, postgres
 from punie.adapters.storage.books import Books, open_books
 from punie.commands.permissions.kept import GrantsMode
 from punie.domain.permission.audit import ChainReport
@@ -156,6 +156,17 @@ async def test_what_another_machine_deleted_in_its_time_is_no_fault_later_when_i
     assert {name: (one.rows, one.fault) for name, one in found.items()} == {
         "idle": (0, None), "short": (2, None), "long": (2, None),
     }  # fmt: skip
+
+
+async def test_a_long_past_is_deleted_piece_by_piece_and_calls_wait_for_one_piece(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "PRUNED_ROWS", 2)
+    await machines.wrote("a", 500, 499, 498)
+    for left in (1, 0):
+        await machines.wrote("b", 0)
+        found = await machines.verified("a")
+        assert (found["a"].rows, found["a"].fault, found["b"].fault) == (left, None, None)
 
 
 async def test_a_machine_whose_clock_is_years_ahead_deletes_nothing_of_others(

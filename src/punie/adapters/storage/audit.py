@@ -9,8 +9,8 @@ from __future__ import annotations
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import ClassVar
 
@@ -51,6 +51,10 @@ SET_BACK_S = DAY_S
 """How far the clock may have been set back since rows were deleted."""
 
 READ_ROWS = 1_000
+
+PRUNED_ROWS = 5_000
+"""Rows that are deleted at once, while calls wait; the next note deletes more."""
+
 BEFORE_ALL = -(2**63)
 COLUMNS = "number, previous, hash, text, writer"
 LINKS = "number, hash, at"
@@ -159,9 +163,7 @@ class SqlAuditTrail(ABC):
             number, previous = _head(database, self.writer)
             texts = [canonical(record) for record in batch]
             if self._noted_s is None or now_s - self._noted_s > audit_notes.AGAIN_S:
-                sealed = [writer for (writer,) in database.run("SELECT writer FROM audit_seal ORDER BY writer")]
-                gone = {writer: until for writer in sealed if (until := self._prune(database, writer, now))}
-                texts[:0] = audit_notes.note(database, self.writer, now, self.kept_days, gone)
+                texts[:0] = audit_notes.note(database, self.writer, now, self.kept_days, self._prune(database, now))
             rows: list[AuditRow] = []
             for text in texts:
                 rows.append(AuditRow.of(number + 1, previous, text, self.writer))
@@ -175,17 +177,18 @@ class SqlAuditTrail(ABC):
             self._seal(database, rows)
         self._noted_s = now_s if self._noted_s is None or now_s - self._noted_s > audit_notes.AGAIN_S else self._noted_s
 
-    def _prune(self, database: Sql, writer: str, now: float) -> int | None:
-        """Delete the rows before the first that is young enough, and keep their links; return the last of them."""
-        before = now - self.kept_days * DAY_S
-        links = map(Link.of, _all_rows(database, writer))
-        gone = list(takewhile(lambda link: link.at is not None and link.at < before, links))
-        if not gone:
-            return None
-        rows = [(link.number, link.hash, link.at, writer) for link in gone]
-        insert(database, f"audit_pruned ({LINKS}, writer)", rows, "ON CONFLICT DO NOTHING")
-        database.run("DELETE FROM audit WHERE writer = ? AND number <= ?", (writer, gone[-1].number))
-        return gone[-1].number
+    def _prune(self, database: Sql, now: float) -> Mapping[str, int]:
+        """Delete rows that are too old, each chain from its beginning, and keep their links; the last one by writer."""
+        before, left, last = now - self.kept_days * DAY_S, PRUNED_ROWS, dict[str, int]()
+        for (writer,) in database.run("SELECT writer FROM audit_seal ORDER BY writer"):
+            links = map(Link.of, _all_rows(database, writer))
+            gone = list(islice(takewhile(lambda link: link.at is not None and link.at < before, links), left))
+            if gone:
+                rows = [(link.number, link.hash, link.at, writer) for link in gone]
+                insert(database, f"audit_pruned ({LINKS}, writer)", rows, "ON CONFLICT DO NOTHING")
+                database.run("DELETE FROM audit WHERE writer = ? AND number <= ?", (writer, gone[-1].number))
+                last[writer], left = gone[-1].number, left - len(gone)
+        return last
 
     def _seal(self, database: Sql, added: Sequence[AuditRow]) -> None:
         """Move the seal over the rows that were added or, where it has not begun, over all there are."""
