@@ -41,6 +41,9 @@ class NoShelf(ModelShelf):
     def names(self) -> tuple[str, ...]:
         return ()
 
+    def permit(self, model: str) -> None:
+        return None
+
     def efforts(self, model: str) -> tuple[Effort, ...]:
         return ()
 

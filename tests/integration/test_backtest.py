@@ -326,6 +326,10 @@ async def test_the_command_tells_what_would_change(
 
     plain = await told()
     assert (plain["rows"], plain["agree"], plain["changed"]) == (3, 3, [])
+    (tmp_path / "config.toml").rename(tmp_path / "rules.toml")
+    (changed,) = (await told())["changed"]
+    assert (changed["title"], changed["was"], changed["now"]) == ("ruff check", "allow", "ask")
+    (tmp_path / "rules.toml").rename(tmp_path / "config.toml")
     denied = await told("--deny", "run_command:just")
     (change,) = denied["changed"]
     assert (change["title"], change["was"], change["now"]) == ("just lint", "ask", "deny")

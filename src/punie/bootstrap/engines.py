@@ -182,6 +182,9 @@ class EngineShelf(ModelShelf):
         listed = (name for provider in dict.fromkeys(map(provider_of, said)) for name in self.lists.of(provider))
         return tuple(name for name in dict.fromkeys((*said, *listed)) if _allowed(self.settings, name))
 
+    def permit(self, model: str) -> None:
+        require_allowed(self.settings, model)
+
     def efforts(self, model: str) -> tuple[Effort, ...]:
         engine = self.engines.made(model, self.settings[ENGINE])
         return engine.efforts if isinstance(engine, ModelEngine) else ()

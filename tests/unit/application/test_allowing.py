@@ -95,3 +95,8 @@ def test_a_page_is_allowed_by_its_host() -> None:
     assert named("fetch_page", {"url": "https://docs.example.org/x"}) == ("fetch_page:docs.example.org",)
     assert named("fetch_page", {"url": "http://127.0.0.1:8000/"}) == ("fetch_page:127.0.0.1:8000",)
     assert named("fetch_page", {"url": "http://10.0.0.1/"}) == ()
+
+
+def test_no_rule_is_named_where_no_allow_rule_of_a_person_counts() -> None:
+    call, decision, policy, facts = decided("run_command", {"command": "rm a.txt"}, Policy(grants=False))
+    assert allowing(call, decision, policy, facts) == ()

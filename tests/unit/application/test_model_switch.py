@@ -91,9 +91,14 @@ class Shelf(ModelShelf):
     broken: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     explored: list[str] = field(factory=list)
+    forbidden: tuple[str, ...] = ()
 
     def names(self) -> tuple[str, ...]:
         return (*self.kinds, *self.broken, *self.found)
+
+    def permit(self, model: str) -> None:
+        if model in self.forbidden:
+            raise EngineError("configuration", f"The policy does not allow {model}.")
 
     def efforts(self, model: str) -> tuple[Effort, ...]:
         return self.thinking.get(model, ())
@@ -179,8 +184,9 @@ async def test_engine_name_model_context_and_disclosure_change_together_and_the_
 
 async def test_what_is_not_offered_or_cannot_be_used_changes_nothing(bench: Bench):
     await bench.agent.set_model(bench.id, "a1")
-    bench.shelf.broken = ("broken",)
-    for model, error in (("c", UnknownModelError), ("", UnknownModelError), ("broken", EngineError)):
+    bench.shelf.broken, bench.shelf.forbidden = ("broken",), ("forbidden",)
+    refused = (("c", UnknownModelError), ("", UnknownModelError), ("broken", EngineError), ("forbidden", EngineError))
+    for model, error in refused:
         with pytest.raises(error):
             await bench.agent.set_model(bench.id, model)
     assert (bench.session.model, bench.session.engine, bench.talk("a1").closed) == ("a1", bench.talk("a1"), 0)

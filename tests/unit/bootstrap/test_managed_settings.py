@@ -283,6 +283,16 @@ def test_the_origin_of_a_bounded_value_is_the_file(machine: Machine) -> None:
     assert [said.value for said in one.left_out] == [900]
 
 
+def test_stored_grants_are_listed_with_what_keeps_them_from_counting(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.managed.put_in_force(monkeypatch)
+    monkeypatch.setenv("PUNIE_HOME", str(machine.home))
+    assert main(["permissions", "list"]) == 0
+    words = f"grants answer no question here: permissions.own_rules is false, by {machine.managed.path}."
+    assert words in capsys.readouterr().err
+
+
 # --- servers -----------------------------------------------------------------------------------
 
 

@@ -48,8 +48,11 @@ class _Wish:
 def allowing(call: PermissionRequest, decision: Decision, policy: Policy, facts: Facts) -> tuple[str, ...]:
     """The rules, as `--allow` takes them, that together let the call run unasked; empty where none so narrow do.
 
-    The narrowest that is found by trying is returned. A command is never answered with a rule for every command.
+    The narrowest that is found by trying is returned. A command is never answered with a rule for every command. There
+    are none where no allow rule of a person counts.
     """
+    if not policy.grants:
+        return ()
     for wishes in _tries(call, decision, facts):
         if wishes and len(wishes) <= MOST_RULES:
             rules = (*policy.rules, *(wish.rule for wish in wishes))

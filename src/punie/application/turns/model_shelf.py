@@ -43,6 +43,11 @@ class ModelShelf(Protocol):
         ...
 
     @abstractmethod
+    def permit(self, model: str) -> None:
+        """Raise `EngineError` where the policy of the machine forbids that model, which `names` leaves out then."""
+        ...
+
+    @abstractmethod
     def efforts(self, model: str) -> tuple[Effort, ...]:
         """The thinking levels of that model; empty where it has none, or they are not known yet."""
         ...

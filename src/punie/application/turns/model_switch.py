@@ -35,6 +35,7 @@ async def _switch(session: LiveSession, place: AbstractAsyncContextManager[None]
         if model == session.model:
             return
         if model not in session.menu.models:
+            session.shelf.permit(model)
             raise UnknownModelError(model, session.menu.models)
         ready = await session.shelf.take(model)
         memory = await _memory(session, ready.engine, in_turn=in_turn)

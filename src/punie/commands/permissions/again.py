@@ -19,7 +19,7 @@ from punie.application.policy.backtest import Backtest, Change, PolicyFor, backt
 from punie.application.policy.suggesting import Suggestion, suggested
 from punie.application.policy.written_rules import RuleSource, parse_rules
 from punie.bootstrap.optional_parts import books_of, user_settings
-from punie.bootstrap.settings.files import database_file, read_settings_file
+from punie.bootstrap.settings.files import database_file, project_settings_file, read_settings_file
 from punie.bootstrap.settings.keys import MODE, RULES
 from punie.bootstrap.settings.layers import parsed_values
 from punie.bootstrap.settings.sources import stored_trust, trace_settings
@@ -44,12 +44,14 @@ def run_backtest(
 ) -> int:
     """Decide recorded decisions again; returns the exit code, 1 where one does not come out as it was recorded."""
     environ, named = command_environ(), rules or file
+    if rules is not None and file is not None:
+        raise CommandError("name the file with the proposed rules once")
     try:
         begin = 0.0 if since is None else parse_since(since, time.time())
     except ValueError as error:
         raise CommandError(str(error)) from None
     state = StateFile(database_file(environ), start_logging(environ, None))
-    given = settings_flags(mode=None, **flags)
+    given = {key: value for key, value in settings_flags(mode=None, **flags).items() if value is not None}
     today = _policies(environ, {}, state)
     proposed = _policies(environ, given, state) if given else None
     if named is not None:
@@ -82,17 +84,19 @@ def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state
         return trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy
 
     def policy(cwd: str) -> Policy:
+        # Without settings of a project all directories are alike, and loading the settings takes milliseconds.
+        cwd = cwd if os.path.lexists(project_settings_file(os.path.realpath(cwd))) else os.devnull
         if cwd not in known:
             try:
                 known[cwd] = loaded(cwd)
             except SettingsError as error:
                 known[cwd] = error
-                wrong(f"{cwd}: its decisions are not made again: {error}")
+                wrong(one_line(f"{cwd}: its decisions are not made again: {error}", 1_000))
         if isinstance(found := known[cwd], SettingsError):
             raise found
         return found
 
-    loaded(os.devnull)  # a fault in the user's own settings, or in a flag, is one of every directory
+    known[os.devnull] = loaded(os.devnull)  # a fault in the user's settings, or in a flag, is one of all directories
     return policy
 
 

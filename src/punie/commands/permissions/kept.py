@@ -24,6 +24,7 @@ from punie.adapters.storage.state_file import StateFile
 from punie.bootstrap.hook_files import found_hooks
 from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file
+from punie.bootstrap.settings.keys import OWN_RULES
 from punie.bootstrap.settings.layers import LeftOut
 from punie.bootstrap.settings.sources import project_gains
 from punie.commands.permissions.wording import rule_words
@@ -138,9 +139,14 @@ def run_grants(
     export: str | None = None,
 ) -> int:
     """Run `list`, `revoke` or `audit`; returns the exit code."""
+    environ = command_environ()
     if head is not None and not (verify and KEY.fullmatch(head)):
         return wrong("--head goes with --verify and takes a whole hash, the 64 digits that --verify printed.")
-    mode = GrantsMode(kept_books(command_environ()), as_json)
+    settings = user_settings(environ, {})
+    if action == "list" and not settings.policy.grants:
+        place = settings.origins[OWN_RULES.name]
+        wrong(f"grants answer no question here: {OWN_RULES.name} is false, by {place}.")
+    mode = GrantsMode(kept_books(environ), as_json)
 
     async def run() -> int:
         if action == "list":

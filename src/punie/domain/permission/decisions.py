@@ -16,8 +16,14 @@ from punie.domain.values.terminal import Box
 from shellsight.report import CommandReport
 
 
+class _Ordered(tuple[Rule, ...]):
+    """Rules in their order: a policy that is made from another one need not sort them again."""
+
+    __slots__ = ()
+
+
 def _in_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    return tuple(sorted(rules, key=lambda rule: rule.place))
+    return rules if isinstance(rules, _Ordered) else _Ordered(sorted(rules, key=lambda rule: rule.place))
 
 
 @frozen
@@ -26,7 +32,8 @@ class Policy:
 
     `protected` are absolute paths of Punie's own settings and state, which no tool writes; those of a project are
     recognised by name and need not be listed. `private` are those among them that no tool reads either: the state, and
-    settings that may hold keys. `loosest` bounds the mode; with `grants`, stored ones answer questions.
+    settings that may hold keys. `loosest` bounds the mode; with `grants`, stored ones answer questions, and people's
+    own allow rules count.
     """
 
     mode: Mode = Mode.ASK
@@ -38,7 +45,7 @@ class Policy:
 
     def meant_for(self, person: Person) -> Policy:
         """The policy of a session of that person: without the rules that are for somebody else."""
-        return evolve(self, rules=tuple(one for one in self.rules if one.who is None or person.is_meant(one.who)))
+        return evolve(self, rules=_Ordered(one for one in self.rules if one.who is None or person.is_meant(one.who)))
 
     def in_mode(self, mode: Mode) -> Policy:
         """The policy in that mode, or in the loosest where that is stricter."""
