@@ -52,7 +52,7 @@ SUITES: dict[str, set[str]] = {
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them
     "ToolServers": {"McpServers", "FakeToolServers"},
     "EventSink": names(peer_table.SINKS)
-    | {"_Aside", "_Heard", "_NoEars", "_Progress", "_Unheard", "ChatSink", "ReplayedTurn"},
+    | {"_Aside", "_Heard", "_Progress", "_Unheard", "ChatSink", "ReplayedTurn"},
     # A summary, doctor, no client, a delegate, a mentioned file, a replay; chat's screen has tests beside its adapter.
     "PermissionBroker": names(peer_table.BROKERS) | {"HeadlessBroker"},  # it has a test of its own there
     "Elicitor": names(elicitor_benches.ELICITORS),
