@@ -19,6 +19,7 @@ from punie.domain.permission.audit import (
     check_chain,
 )
 from punie.domain.values.display import display_safe
+from punie.domain.values.person import Person
 from tests.fakes.grants import a_decision
 
 pytestmark = pytest.mark.requirement("R-08")
@@ -83,6 +84,11 @@ def test_what_is_written_down_is_safe_to_show_bounded_and_json(record: DecisionR
     for text in values.values():
         assert not isinstance(text, str) or (display_safe(text) == text and len(text) <= 400 and "\n" not in text)
     assert canonical(record).isascii()
+
+
+def test_every_group_of_a_person_is_written_down_since_a_rule_may_name_any() -> None:
+    person = Person("anna", {*(f"group-{number:03}" for number in range(150)), "writers"})
+    assert set(a_decision().of(person).groups) == person.groups
 
 
 @pytest.mark.parametrize(

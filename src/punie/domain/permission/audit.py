@@ -18,7 +18,6 @@ from punie.domain.values.display import one_line
 from punie.domain.values.person import Person
 
 NAME_LIMIT = 128
-MOST_GROUPS = 64
 TEXT_LIMIT = 400
 
 LATEST = 2**53
@@ -33,7 +32,7 @@ def _name(text: str) -> str:
 
 
 def _groups(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(map(_name, names))[:MOST_GROUPS])
+    return tuple(sorted(map(_name, names)))
 
 
 def _text(text: str) -> str:
