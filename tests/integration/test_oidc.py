@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.abc
 import jwt
 import pytest
 from attrs import evolve
@@ -18,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import RSAAlgorithm
 from jwt.utils import base64url_encode
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from punie.adapters.oidc.tokens import FAILED_S, KEPT_S, LEEWAY_S, UNKNOWN_S, Issuer, OidcTokens
@@ -25,14 +27,15 @@ from punie.adapters.registry import fetch_text
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.usage import SqliteUsageLedger
-from punie.adapters.websocket.server import Door
+from punie.adapters.websocket.server import Door, WebSocketServer
+from punie.adapters.websocket.wire import Limits, WebSocketWire
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.serve.run import ServeError, admitting
 from punie.domain.values.person import Admitted, NotAdmitted, Person
 from tests.e2e import scripts
 from tests.e2e.conftest import project, schema  # noqa: F401 - fixtures
 from tests.e2e.raw_client import RpcError
-from tests.e2e.remote_client import TOKEN, served
+from tests.e2e.remote_client import SIZE_LIMIT, TOKEN, served
 from tests.oidc_issuer import AUDIENCE, OwnIssuer, public, running_issuer
 
 pytestmark = pytest.mark.anyio
@@ -285,6 +288,32 @@ async def ids(client: Any) -> list[str]:
 
 def params(session: str, cwd: Path) -> dict[str, Any]:
     return {"sessionId": session, "cwd": str(cwd), "mcpServers": []}
+
+
+async def test_turns_hear_that_the_connection_is_lost_before_it_ends_with_its_token() -> None:
+    async def admit(_token: str) -> Admitted:
+        return Admitted(Person("anna"), 0.0)
+
+    heard: list[str] = []
+
+    async def client(wire: WebSocketWire) -> None:
+        wire.lost = partial(heard.append, "lost")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            heard.append("cancelled")
+
+    server = WebSocketServer(Door(TOKEN, admit=admit), Limits(SIZE_LIMIT), LOG)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listening, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, listening, client)
+        port = listening.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no Django
+        headers = {"Authorization": "Bearer of-anna"}
+        async with connect(f"ws://127.0.0.1:{port}/acp", additional_headers=headers, proxy=None) as socket:
+            with anyio.fail_after(20):
+                await socket.wait_closed()
+            assert socket.close_code == CLOSED_BY_POLICY
+        server.stop()
+    assert heard == ["lost", "cancelled"]
 
 
 async def test_the_connection_ends_with_its_token(

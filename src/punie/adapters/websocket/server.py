@@ -214,14 +214,24 @@ class WebSocketServer:
                 return
             wire, left_s = let_in
             self._open += 1
-            with anyio.CancelScope(deadline=anyio.current_time() + left_s) as valid:
-                try:
+            late = False
+
+            async def expire() -> None:
+                nonlocal late
+                await anyio.sleep(left_s)
+                late = True
+                wire.lost()  # before anything is cancelled: turns go on, as where the network broke
+                connected.cancel_scope.cancel()
+
+            try:
+                async with anyio.create_task_group() as connected:
+                    connected.start_soon(expire)
                     await client(wire)
-                finally:
-                    self._open -= 1
-                    late = valid.cancel_called
-                    code = CloseCode.POLICY_VIOLATION if late else CloseCode.GOING_AWAY
-                    await wire.close(code, "the token has expired; come back with another" if late else "")
+                    connected.cancel_scope.cancel()
+            finally:
+                self._open -= 1
+                code = CloseCode.POLICY_VIOLATION if late else CloseCode.GOING_AWAY
+                await wire.close(code, "the token has expired; come back with another" if late else "")
         except Exception:  # the fault of one client's connection ends that connection alone
             self.log.exception("a connection failed")
         finally:
@@ -290,7 +300,7 @@ class WebSocketServer:
             return None
         wire = WebSocketWire(stream, protocol, self.limits, self.log, person=answer.person)
         wire.take(frames)
-        return wire, inf if answer.expires_at is None else answer.expires_at - time.time()
+        return wire, inf if answer.expires_at is None else max(0.0, answer.expires_at - time.time())
 
     def _say_refused(self, refusal: Refusal) -> None:
         self.log.warning("refused a client: %d %s", refusal.status, refusal.words)
