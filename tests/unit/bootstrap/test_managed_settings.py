@@ -218,6 +218,23 @@ def test_a_pattern_that_forbids_is_read_widely_and_one_that_allows_narrowly() ->
     assert not server_allowed(["!*"], evil)
 
 
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://mcp.example.com/docs", True),
+        ("https://mcp.example.com/docs?a=b", True),
+        ("https://evil.test/.example.com/docs", False),
+        ("https://evil.test?.example.com/docs", False),
+        ("https://evil.test#.example.com/docs", False),
+        ("https://evil.test\\.example.com/docs", False),
+        ("https://mcp.example.com@evil.test/docs", False),
+        ("http://mcp.example.com/docs", False),
+    ],
+)
+def test_a_wild_card_in_a_host_ends_with_the_host(url: str, allowed: bool) -> None:
+    assert server_allowed(["docs https://*.example.com/*"], ServerConfig("docs", HttpTransport(url))) is allowed
+
+
 def test_what_a_general_bound_holds_is_warned_of_in_its_words(
     machine: Machine, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -386,3 +403,5 @@ def test_a_policy_that_cannot_be_loaded_is_another_exit_code(
         machine.managed.write(text)
     assert main(["config", "check", str(machine.managed.path)]) == 2
     assert "managed.toml" in capsys.readouterr().err
+    assert main(["config", "check", str(machine.managed.path), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["ok"] is False

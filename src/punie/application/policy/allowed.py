@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 
 from punie.domain.servers.server import HttpTransport, ServerConfig, StdioTransport
@@ -37,11 +38,22 @@ def _allowed(patterns: Sequence[str], words: Sequence[str]) -> bool:
     if any(_fits(pattern[1:].lower(), named) for pattern in patterns if pattern.startswith(FORBIDS)):
         return False
     wanted = [pattern for pattern in patterns if not pattern.startswith(FORBIDS)]
-    return not wanted or any(_fits(pattern, words) for pattern in wanted)
+    return not wanted or any(_fits(pattern, words, _within) for pattern in wanted)
 
 
-def _fits(pattern: str, words: Sequence[str]) -> bool:
+def _fits(pattern: str, words: Sequence[str], same: Callable[[str, str], bool] = fnmatchcase) -> bool:
     """Whether the pattern's words are those, one by one; a pattern that is one word is about the name alone."""
     globs = shlex.split(pattern)
     said = words[:1] if len(globs) == 1 else words
-    return len(globs) == len(said) and all(map(fnmatchcase, said, globs))
+    return len(globs) == len(said) and all(map(same, said, globs))
+
+
+def _within(word: str, glob: str) -> bool:
+    """Whether the glob matches the word; in an address `*` reaches neither beyond the scheme nor beyond the host."""
+    return all(map(fnmatchcase, _parts(word), _parts(glob))) if "://" in glob else fnmatchcase(word, glob)
+
+
+def _parts(address: str) -> tuple[str, str, str]:
+    scheme, _, rest = address.partition("://")
+    host = re.split(r"[/?#\\]", rest, maxsplit=1)[0]
+    return scheme, host, rest.removeprefix(host)

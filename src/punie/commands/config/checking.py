@@ -20,19 +20,23 @@ def run_config_check(*, as_json: bool, file: str) -> int:
     """Check that file as settings, and all examples of its rules; returns the exit code."""
     path, faults = os.path.abspath(file), list[str]()  # noqa: PTH100 - no link is to be followed in what is shown
     if not Path(path).exists():
-        return wrong(f"{path} is not there.")
+        return _unusable(path, "it is not there", f"{path} is not there.", as_json=as_json)
     try:
         read = read_settings_file(Path(path))
         values = parsed_values(read.values, path)
         source = RuleSource("managed", path, home_of({}), TreeSitterBashParser, os.path.realpath)
         rules = parse_rules(read.values.get(RULES.name, []), source, faults)
     except SettingsError as error:
-        if as_json:
-            return told({"ok": False, "path": path, "error": error.reason}, "", as_json=True, exit_code=Exit.USAGE)
-        return wrong(str(error))
+        return _unusable(path, error.reason, str(error), as_json=as_json)
     count = len({rule.id for rule in rules})
     counted = f"{len(values)} settings, {count} rules"
     said = "".join(f"wrong: {display_exact(fault)}\n" for fault in faults)
     text = f"{said}{display_exact(path)}: {counted}, {len(faults)} wrong examples.\n"
     report = {"ok": not faults, "path": path, "settings": len(values), "rules": count, "wrong": faults}
     return told(report, text, as_json=as_json, exit_code=Exit.FAILED if faults else Exit.DONE)
+
+
+def _unusable(path: str, reason: str, words: str, *, as_json: bool) -> int:
+    if as_json:
+        return told({"ok": False, "path": path, "error": reason}, "", as_json=True, exit_code=Exit.USAGE)
+    return wrong(words)
