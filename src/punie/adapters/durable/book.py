@@ -352,7 +352,8 @@ def _as_ours() -> Iterator[None]:
     try:
         yield
     except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
-        raise SessionStoreError(f"the book of turns cannot be used: {one_line(str(error), 200)}") from error
+        why = f"the book of turns cannot be used: {one_line(str(error), 200)}"
+        raise SessionStoreError(why, "See that its database is there and can be written to") from error
 
 
 def _rows(turn_id: str, *states: str) -> Sequence[Any]:
