@@ -34,7 +34,7 @@ from punie.domain.errors import ToolFailedError
 from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode
-from punie.domain.session.events import HookEnding, HookRan, TextDelta, UsageChanged
+from punie.domain.session.events import HookEnding, HookRan, PermissionSettled, TextDelta, UsageChanged
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
 from punie.domain.session.timeline import Remark
 from punie.domain.session.timeline_builder import TimelineBuilder
@@ -321,6 +321,7 @@ async def test_hooks_deny_ask_and_tell_at_the_desk():
     assert not gone.prepared
     assert not (await turn.call(call("other"))).succeeded, "the person does not answer"
     assert len(hooked.client.questions) == 1
+    assert [event.allow for event in bench.events if isinstance(event, PermissionSettled)] == [(), ()], "no rule helps"
     plain = await desk_of([tool("look")])
     assert (await plain.turn().call(call("look"))).text == "done"
 

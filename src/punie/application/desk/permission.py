@@ -43,7 +43,7 @@ from shellsight.report import CommandReport, PathEffect
 class Judged:
     """A call with the decision of a policy, and the facts that the decision rests on.
 
-    `ruled` is the policy's own decision where a hook tightened it.
+    `ruled` is the policy's own decision where a hook has a say as well.
     """
 
     request: CallRequest
@@ -67,17 +67,17 @@ class Judged:
 
     def tightened(self, finding: Finding | None) -> Judged:
         """The call with that finding, where it is stricter than the decision."""
-        decision = self.decision
-        if finding is None or finding.verdict.strictness <= decision.verdict.strictness:
+        if finding is None:
             return self
-        return evolve(
-            self,
-            decision=evolve(decision, verdict=finding.verdict, rule=finding.rule, reason=finding.reason),
-            ruled=self.ruled or decision,
-        )
+        decision, ruled = self.decision, self.ruled or self.decision
+        if finding.verdict.strictness > decision.verdict.strictness:
+            decision = evolve(decision, verdict=finding.verdict, rule=finding.rule, reason=finding.reason)
+        return evolve(self, decision=decision, ruled=ruled)
 
     def allowing(self) -> tuple[str, ...]:
-        """The rules, as `--allow` takes them, that together would let the call run."""
+        """The rules, as `--allow` takes them, that together would let the call run; none keeps a hook from its say."""
+        if self.ruled is not None:
+            return ()
         call = PermissionRequest(self.request.tool.descriptor, self.request.arguments)
         return allowing(call, self.decision, self.policy, self.facts)
 
