@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from punie.adapters.local.files.workspace import LocalWorkspace as LocalWorkspace
     from punie.adapters.local.programs.terminals import LocalTerminals as LocalTerminals
     from punie.application.offer.discover import PlugIn as PlugIn
-    from punie.application.offer.typed_tool import TypedTool as TypedTool
     from punie.application.tools.own_tools import PLANNABLE as PLANNABLE
     from punie.application.tools.session_tool import CallContext as CallContext
     from punie.application.tools.session_tool import PreparedCall as PreparedCall
+    from punie.application.tools.session_tool import TypedTool as TypedTool
     from punie.bootstrap.engines import PydanticAiEngine as PydanticAiEngine
     from punie.bootstrap.plugins import PlugIns as PlugIns
     from punie.bootstrap.session_here import SessionHere as SessionHere
@@ -52,7 +52,7 @@ PROGRAMS: Final = {
     "PreparedCall": "punie.application.tools.session_tool",
     "RecordedBroker": "punie.adapters.console.questions",
     "SessionHere": "punie.bootstrap.session_here",
-    "TypedTool": "punie.application.offer.typed_tool",
+    "TypedTool": "punie.application.tools.session_tool",
     "install_line": "punie.mechanics.installation",
     "open_session_here": "punie.bootstrap.session_here",
     "PydanticAiEngine": "punie.bootstrap.engines",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punie.application.desk.allowing import allowing
+from punie.application.desk.denials import allowing
 from punie.application.policy.written_rules import RuleSource, parse_flag
 from punie.application.tools.own_tools import OWN_TOOLS
 from punie.application.tools.web.fetch_page import FetchPage

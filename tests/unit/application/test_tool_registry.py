@@ -17,8 +17,7 @@ from punie.application.offer.registry import (
     ToolUnregistered,
 )
 from punie.application.offer.toolbox import Toolbox
-from punie.application.offer.typed_tool import TypedTool
-from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
+from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool, TypedTool
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.domain.errors import ToolDisabledError, UnknownToolError
 from punie.domain.session.events import ToolCallUpdated

@@ -8,9 +8,8 @@ from typing import TextIO
 
 from attrs import define, field
 
-from punie.adapters.console.call_lines import end_line, short_title
 from punie.adapters.console.progress import ProgressLine
-from punie.adapters.console.tally import RunTally, called
+from punie.adapters.console.tally import RunTally, called, end_line, short_title
 from punie.domain.session.events import (
     NoticeGiven,
     NoticeSeverity,

@@ -10,7 +10,7 @@ from typing import TextIO
 import anyio
 from attrs import define, field
 
-from punie.adapters.console.call_lines import short_title
+from punie.adapters.console.tally import short_title
 from punie.domain.values.display import display_safe
 
 SHOWN_AFTER_S = 2.0

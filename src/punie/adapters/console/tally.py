@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
 
 from attrs import define, field, frozen
@@ -17,6 +19,7 @@ from punie.domain.session.events import (
 )
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
+from punie.domain.values.display import one_line
 
 MOST_DENIALS = 100
 """Further denials are not kept."""
@@ -90,3 +93,68 @@ def called(event: ToolCallAnnounced) -> str:
     command = event.raw_input.get("command") if isinstance(event.raw_input, Mapping) else None
     several = isinstance(command, str) and "\n" in command.strip()
     return f"Running {command}" if several and event.title.startswith("Running ") else event.title
+
+
+TITLE_CHARS = 100
+REASON_CHARS = 160
+RULE_CHARS = 400
+
+_ENDING = re.compile(r"\[(?:exit code (-?\d+)|ended by (\w+))\]")
+_FACT = re.compile(r"\[.*\]")
+
+
+def short_title(title: str, limit: int = TITLE_CHARS) -> str:
+    """A title on one line, safe to show: its first line, cut, and the number of lines that follow."""
+    first, *more = title.strip().splitlines() or [""]
+    return one_line(first, limit) + (f" (+{len(more)} lines)" if more else "")
+
+
+def end_line(title: str, update: ToolCallUpdated, denial: Denial | None, outcome: ToolOutcome | None, told: str) -> str:
+    """The end of a call in words: `update` is its last one, `told` its text for the model; `outcome` may be unknown."""
+    name = short_title(title)
+    if update.status is CallStatus.COMPLETED:
+        return f"done: {name}"
+    if denial is not None and outcome in {None, ToolOutcome.DENIED}:
+        return f"denied: {name}: {one_line(denial.reason, REASON_CHARS)}{allow_hint(denial.allow)}"
+    if outcome is ToolOutcome.CANCELLED:
+        return f"stopped: {name}"
+    ended = _program_end(update, told)
+    reason = _reason(told, last=bool(ended))
+    return ": ".join(filter(None, (ended or "failed", name, reason)))
+
+
+def allow_hint(allow: tuple[str, ...]) -> str:
+    """The flags that would let a denied call run, as a person types them, behind a semicolon; empty for none."""
+    return f"; allow with {allow_flags(allow)}" if allow else ""
+
+
+def allow_flags(allow: tuple[str, ...]) -> str:
+    """`--allow` for each rule, quoted for a shell."""
+    return " ".join(f"--allow {one_line(quoted(rule), RULE_CHARS)}" for rule in allow)
+
+
+def quoted(word: str) -> str:
+    """A word for a shell, in quotes wherever it is more than a name."""
+    return word if re.fullmatch(r"\w+", word) else f"'{word}'" if "'" not in word else shlex.quote(word)
+
+
+def _program_end(update: ToolCallUpdated, told: str) -> str:
+    """The exit code or the signal of a program that failed; empty where no program ended."""
+    raw = update.raw_output
+    if isinstance(raw, Mapping):
+        code, signal = raw.get("exitCode"), raw.get("signal")
+        if isinstance(signal, str) and signal:
+            return f"ended by {one_line(signal, 20)}"
+        if isinstance(code, int) and not isinstance(code, bool) and code:
+            return f"exit {code}"
+    ends = [*_ENDING.finditer(told[-2_000:])]
+    if not ends or ends[-1][1] == "0":
+        return ""
+    return f"exit {ends[-1][1]}" if ends[-1][1] else f"ended by {ends[-1][2]}"
+
+
+def _reason(told: str, *, last: bool) -> str:
+    """One line of a call's text: of a program the last that it printed, else the first."""
+    lines = [line.strip() for line in told.strip().splitlines()[-40 if last else 0 : None if last else 40]]
+    lines = [line for line in lines if line and not (last and _FACT.fullmatch(line))]
+    return one_line(lines[-1 if last else 0], REASON_CHARS) if lines else ""

@@ -10,10 +10,10 @@ from copy import copy
 
 from attrs import define, evolve, field, frozen
 
-from punie.application.desk.allowing import allowing
 from punie.application.desk.approvals import Approvals, KnownDefinitions, KnownGrants, OpenQuestions, Phrased
 from punie.application.desk.call import CallRequest, SessionContext
 from punie.application.desk.command_review import CommandReview
+from punie.application.desk.denials import allowing
 from punie.application.desk.recorded_facts import digest_of, recorded
 from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import PreparedCall

@@ -13,8 +13,7 @@ from typing import TypeAlias, cast
 from attrs import define, evolve, field, frozen
 
 from punie.application.offer.twins import hidden_twins
-from punie.application.offer.typed_tool import TypedTool
-from punie.application.tools.session_tool import Services, SessionTool
+from punie.application.tools.session_tool import Services, SessionTool, TypedTool
 from punie.domain.tools.availability import (
     LeftOut,
     ListedTool,

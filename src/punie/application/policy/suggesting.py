@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from attrs import evolve, frozen
 
-from punie.application.desk.allowing import command_rules, readable_path
+from punie.application.desk.denials import command_rules, readable_path
 from punie.application.desk.rule_examples import HOME, PROJECT
 from punie.application.policy.backtest import Decided, PastDecision, PolicyFor
 from punie.application.policy.written_rules import RUNS_COMMANDS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol, TypeAlias, TypeVar, cast
+from typing import ClassVar, Protocol, TypeAlias, TypeVar, cast
 
 from attrs import define, evolve, field, frozen
 
@@ -241,3 +241,26 @@ class Services:
     def beside(self, others: Mapping[object, object]) -> Services:
         """These services with others, which come first where both have a type."""
         return Services({**self.by_type, **others})
+
+
+class TypedTool(SessionTool):
+    """A tool that is registered by its class: a subclass has a `DESCRIPTOR` and a `prepare`.
+
+    One object is made for each session, when the tool is first used, from the session's services and a configuration.
+    """
+
+    DESCRIPTOR: ClassVar[ToolDescriptor]
+
+    def __init__(self, services: Services, **configuration: object) -> None:
+        self.services = services
+        self.configuration = configuration
+
+    @property
+    def descriptor(self) -> ToolDescriptor:
+        return self.DESCRIPTOR
+
+    def title(self, arguments: JsonObject) -> str:
+        return self.DESCRIPTOR.title or self.DESCRIPTOR.name
+
+    @abstractmethod
+    async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall: ...

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import evolve, frozen
 
-from punie.adapters.console.call_lines import allow_flags, short_title
-from punie.adapters.console.tally import Denial
+from punie.adapters.console.tally import Denial, allow_flags, short_title
 from punie.application.sessions.changed_files import shown_name
 from punie.domain.session.turn import Usage
 from punie.domain.values.paths import shown_path
