@@ -12,8 +12,8 @@ import pytest
 
 from punie.bootstrap.settings.files import database_file, state_dir
 from punie.cli import main
-from punie.commands.running import ended
-from punie.commands.usage.run import local_day, parse_since, run_disable, run_usage
+from punie.commands.running import CommandError, ended
+from punie.commands.usage.run import local_day, parse_since, run_disable, run_usage, whole_id
 
 pytestmark = pytest.mark.requirement("S0-50", "INTERFACES-1")
 
@@ -153,3 +153,12 @@ def test_the_state_has_one_place_and_variables_move_it(monkeypatch: pytest.Monke
     monkeypatch.setenv("HOME", str(tmp_path))
     assert state_dir({}).is_relative_to(tmp_path)
     assert state_dir({}).name == "punie"
+
+
+def test_an_id_may_be_cut_as_long_as_one_session_alone_begins_so() -> None:
+    known = ["sess_aaaa1111", "sess_aaaa2222", "sess_aaaa2222b"]
+    assert whole_id("sess_aaaa1", known) == whole_id("aaaa11", known) == "sess_aaaa1111"
+    assert whole_id("sess_aaaa2222", known) == "sess_aaaa2222", "a whole id is meant as it is"
+    assert (whole_id("sess_", known), whole_id("nowhere", known)) == ("sess_", "nowhere")
+    with pytest.raises(CommandError, match="3 sessions begin with sess_aaaa"):
+        whole_id("sess_aaaa", known)

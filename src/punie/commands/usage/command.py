@@ -9,7 +9,7 @@ def add(commands: Commands) -> None:
     """Declare the command with its flags."""
     usage = new_command(commands, "usage", "what was called, how it went and what it cost", "usage.run:run_usage")
     usage.add_argument("--since", metavar="WHEN", help="7d, 12h or a date such as 2026-11-01 (default: all there is)")
-    usage.add_argument("--session", metavar="ID", help="only that session")
+    usage.add_argument("--session", metavar="ID", help="only that session, by its id or how that begins")
     usage.add_argument(
         "--by",
         choices=("tool", "session", "model", "day", "person", "project"),

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -20,7 +20,8 @@ from punie.bootstrap.session_here import open_session_here
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import DISABLED_TOOLS
 from punie.bootstrap.settings.sources import load_settings
-from punie.commands.running import Exit, command_environ, directory_of, start_logging, told, wrong
+from punie.commands.going_on import SHORTEST_PREFIX
+from punie.commands.running import CommandError, Exit, command_environ, directory_of, start_logging, told, wrong
 from punie.commands.settings_writing import disable_tools
 from punie.commands.tools.shown import costs_of
 from punie.commands.usage.budgets import budgets_json, budgets_of, budgets_text
@@ -48,14 +49,18 @@ class UsageMode:
         """Print the sums of the ledger; returns the exit code."""
         books = books_of(self.environ, user_settings(self.environ, {}), self.log)
         ledger = books.usage
-        calls = await ledger.calls(since=self.since, session_id=self.session_id)
-        turns = await ledger.turns(since=self.since, session_id=self.session_id)
+        calls = await ledger.calls(since=self.since)
+        turns = await ledger.turns(since=self.since)
         if turns is None or ledger.trouble is not None or books.state.hindered:
             return wrong("so long as it cannot be used, sessions run on without writing figures down.", Exit.FAILED)
         settings = load_settings(self.environ, {}, str(self.cwd))
         async with open_session_here(str(self.cwd), environ=self.environ) as session:
             await session.live.desk.offered.freshen()
             offered = costs_of(session.registry.catalog(), settings.disclosure).tools
+        if self.session_id is not None:
+            self.session_id = whole_id(self.session_id, {record.session_id for record in (*calls, *turns)})
+            calls = [record for record in calls if record.session_id == self.session_id]
+            turns = [record for record in turns if record.session_id == self.session_id]
         budgets = await budgets_of(settings.budget, ledger, self.session_id)
         sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day), budgets))
         return 0
@@ -79,6 +84,16 @@ class UsageMode:
     def _period(self) -> str:
         since = f" since {_local(self.since):%Y-%m-%d %H:%M}" if self.since else ""
         return f"{since} in session {one_line(self.session_id)}" if self.session_id else since
+
+
+def whole_id(given: str, known: Collection[str]) -> str:
+    """The only one of these ids of sessions that begins so, else the text as given. Raises `CommandError`."""
+    alike = [one for one in known if one.startswith((given, f"sess_{given}"))]
+    if given in known or not alike or len(given) < SHORTEST_PREFIX:
+        return given
+    if len(alike) > 1:
+        raise CommandError(f"{len(alike)} sessions begin with {one_line(given, 80)}. Write more of the id.")
+    return alike[0]
 
 
 def _local(moment: float) -> datetime:
