@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from punie.bootstrap.settings.files import database_file
 from punie.bootstrap.settings.keys import AUDIT_DAYS, DURABLE, SESSION_STORE
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.sources import load_settings
+from punie.bootstrap.settings.sources import trace_settings
 from punie.domain.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def user_settings(environ: Mapping[str, str], flags: Mapping[str, str | None]) -> Settings:
-    """The settings without any project's. Raises `SettingsError`."""
-    return load_settings(environ, flags, os.devnull)
+    """The settings without any project's. Raises `SettingsError`; a session's own settings bring the warnings."""
+    return trace_settings(environ, flags, os.devnull).settings
 
 
 def session_store(environ: Mapping[str, str], settings: Settings, log: logging.Logger) -> KeptStore:

@@ -12,7 +12,7 @@ from punie.adapters.local.server_files import FILE_NAME, ConfiguredServers, serv
 from punie.application.policy.allowed import server_allowed
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import ALLOWED_SERVERS
-from punie.bootstrap.settings.sources import load_settings
+from punie.bootstrap.settings.sources import trace_settings
 from punie.domain.servers.entries import broken
 from punie.domain.servers.server import ServerConfig
 
@@ -24,7 +24,7 @@ def user_servers_file(environ: Mapping[str, str]) -> Path:
 
 def permitted(configs: Iterable[ServerConfig], environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """The servers, those made unusable that `allowed.servers` forbids. Raises `SettingsError`."""
-    settings = load_settings(environ, {}, os.devnull)
+    settings = trace_settings(environ, {}, os.devnull).settings
     patterns = settings[ALLOWED_SERVERS] or ()
     why = f"{ALLOWED_SERVERS.name} of {settings.origins.get(ALLOWED_SERVERS.name)} does not allow it"
     return tuple(one if server_allowed(patterns, one) else broken(one, why) for one in configs)
