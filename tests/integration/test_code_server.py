@@ -21,7 +21,7 @@ from lsprotocol.types import METHOD_TO_TYPES
 
 import punie.adapters.language_server.programs as servers
 from landbox.box import held
-from punie.adapters.language_server.framing import FramedPipes
+from punie.adapters.language_server.conversation import FramedPipes
 from punie.bootstrap.session_here import SessionHere, open_session_here
 from punie.domain.permission.flow import PermissionOutcome, PermissionQuestion, Selected
 from punie.domain.tools.tool import ToolOutcome, ToolResult

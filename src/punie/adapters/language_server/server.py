@@ -26,8 +26,7 @@ from punie.adapters.language_server.answers import (
     uri_of,
     words_in,
 )
-from punie.adapters.language_server.conversation import DELETED, SOURCES, Answering, Conversation
-from punie.adapters.language_server.framing import FramedPipes
+from punie.adapters.language_server.conversation import DELETED, SOURCES, Answering, Conversation, FramedPipes
 from punie.adapters.language_server.programs import AUTO, COUNTING, find_server, is_own, settings_for
 from punie.domain.errors import ToldToModel, ToolFailedError
 from punie.domain.values.json_value import object_in
