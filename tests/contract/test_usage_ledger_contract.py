@@ -86,9 +86,11 @@ async def test_a_record_that_is_there_stays_and_is_counted_once(ledger: UsageLed
 async def test_what_no_text_can_hold_is_recorded_all_the_same(ledger: UsageLedger):
     ledger.record_call(a_call(0, tool="half a pair \ud800"))
     ledger.record_call(a_call(1, tool="x" * 1_000_000))
+    ledger.record_turn(a_turn(project="/half/\ud800", person="half \ud800"))
     first, second = await ledger.calls()
     assert first.tool == "half a pair ?"
     assert second.tool == "x" * 128
+    assert [(turn.project, turn.person) for turn in await ledger.turns() or ()] == [("/half/?", "half ?")]
 
 
 async def test_two_thousand_records_are_all_there(ledger: UsageLedger):

@@ -135,9 +135,13 @@ NAME_LIMIT = 128
 """The characters kept of a name: a model may call a tool by any text."""
 
 
+def _text(value: str) -> str:
+    """The text with surrogates replaced, which no database takes: with the record its figures would be lost."""
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
 def _name(value: str) -> str:
-    """The name, cut, with surrogates replaced."""
-    return value[:NAME_LIMIT].encode("utf-8", "replace").decode("utf-8")
+    return _text(value[:NAME_LIMIT])
 
 
 @frozen
@@ -178,5 +182,5 @@ class TurnRecord:
     elapsed_ms: float
     usage: Usage = Usage()
     broke: tuple[PrefixBreak, ...] = ()
-    person: str = ""
-    project: str = ""
+    person: str = field(default="", converter=_text)
+    project: str = field(default="", converter=_text)
