@@ -344,6 +344,35 @@ async def test_a_turn_that_is_called_off_while_it_is_taken_up_stays_called_off(
 
 
 @ONE_LOOP
+async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_path: Path) -> None:
+    pytest.importorskip("dbos")
+    import apsw
+
+    made = DbosBooks(tmp_path)
+    book = await made.next()
+    for name in ("old", "new", "open"):
+        steps = await book.begin(evolve(ORDER, turn_id=name))
+        await steps.took(StepKind.REQUEST, "m")
+        if name != "open":
+            await steps.ended("end_turn")
+    await made.close()
+    made.last = None
+    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database.execute(
+        "UPDATE workflow_status SET completed_at = completed_at - 31 * 86400000 WHERE workflow_uuid = 'old'"
+    )
+    database.execute("UPDATE workflow_status SET created_at = 0 WHERE workflow_uuid = 'open'")
+    database.close()
+    book = await made.next()
+    assert [order.turn_id for order in await book.open_elsewhere()] == ["open"]
+    assert {known.order.turn_id for known in await book.known()} == {"new", "open"}
+    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    assert not list(database.execute("SELECT 1 FROM operation_outputs WHERE workflow_uuid = 'old'"))
+    database.close()
+    await made.close()
+
+
+@ONE_LOOP
 async def test_processes_leave_no_queue_behind(tmp_path: Path) -> None:
     dbos = pytest.importorskip("dbos")
     import apsw

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -26,13 +27,13 @@ from dbos import error as dbos_error
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from punie.adapters.durable.orders import JsonAlone, order_in, without_pickles, written
+from punie.adapters.durable.orders import ENDED, OPEN, JsonAlone, known_in, order_in, without_pickles, written
 from punie.adapters.durable.place import Place
 from punie.domain.errors import SessionStoreError
 from punie.domain.session.log import ProcessIdentity
 from punie.domain.values.display import one_line
 from punie.ports.machine import ProcessTable
-from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnStatus, TurnSteps
+from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnSteps
 
 VERSION: Final = "1"
 """The version of orders and steps, and of nothing else: DBOS leaves the workflows of another version alone."""
@@ -43,6 +44,11 @@ QUEUE: Final = "punie-"
 POLL_S: Final = 0.2
 """How often a process looks for a turn that it claims."""
 
+KEPT_DAYS: Final = 30
+"""How long the book lists a turn after its end; the log of its session says more, and stays."""
+
+TIDY_S: Final = 3600.0
+TIDY_AT_ONCE: Final = 1_000
 CLAIM_LIMIT_S: Final = 15.0
 STEP_LIMIT_S: Final = 20.0
 SETTLED_S: Final = 0.01
@@ -53,11 +59,6 @@ THREADS: Final = 16
 LEFT: Final = "punie-left"
 """The queue of turns that their process left; none works it off, and every process claims from it."""
 
-_OPEN = ("PENDING", "ENQUEUED")
-_STATUS = {
-    **dict.fromkeys(_OPEN, TurnStatus.OPEN),
-    "CANCELLED": TurnStatus.CANCELLED,
-}
 T = TypeVar("T")
 
 
@@ -132,7 +133,7 @@ class _Hand(TurnSteps):
     def _settled(self) -> None:
         """Wait until the workflow is over in the database too, which follows its last step; a bounded time."""
         until_s = time.monotonic() + STEP_LIMIT_S
-        while _rows(self.turn_id, *_OPEN):
+        while _rows(self.turn_id, *OPEN):
             if time.monotonic() > until_s:
                 return
             time.sleep(SETTLED_S)
@@ -144,7 +145,7 @@ class _Hand(TurnSteps):
     def _hand_on(self) -> None:
         self._over.wait(STEP_LIMIT_S)
         with suppress(SessionStoreError), _as_ours():
-            if any(row.executor_id == self.server for row in _rows(self.turn_id, *_OPEN)):
+            if any(row.executor_id == self.server for row in _rows(self.turn_id, *OPEN)):
                 DBOS.resume_workflow(self.turn_id, queue_name=LEFT)
 
     def let_go(self) -> None:
@@ -199,6 +200,7 @@ class DbosTurnBook(TurnBook):
     _threads: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(THREADS), init=False)
     _is_open: bool = field(default=False, init=False)
     _engine: Engine | None = field(default=None, init=False)
+    _tidy_at_s: float = field(default=0.0, init=False)
     _late: set[str] = field(factory=set[str], init=False)
     """Turns that were claimed and came after the caller had given up; they are looked for again."""
 
@@ -220,9 +222,15 @@ class DbosTurnBook(TurnBook):
         return await self._do(partial(self._claim, turn_id))
 
     async def open_elsewhere(self) -> Sequence[TurnOrder]:
-        listed = await self._do(lambda: DBOS.list_workflows(status=list(_OPEN), name="punie.turn", load_output=False))
+        listed = await self._do(self._open_turns)
         orders = (order_in(each.input) for each in listed if self._is_elsewhere(each))
         return tuple(order for order in orders if order is not None)
+
+    def _open_turns(self) -> Sequence[Any]:
+        if time.monotonic() >= self._tidy_at_s:
+            self._tidy_at_s = time.monotonic() + TIDY_S
+            _forget_the_old()
+        return DBOS.list_workflows(status=list(OPEN), name="punie.turn", load_output=False)
 
     async def called_off(self) -> Sequence[str]:
         if not (mine := list(_hands)):
@@ -237,12 +245,12 @@ class DbosTurnBook(TurnBook):
             DBOS.list_workflows, name="punie.turn", limit=limit, sort_desc=True, workflow_id_prefix=prefix or None
         )
         listed = await self._do(latest)
-        return tuple(known for known in map(_known, listed) if known is not None)
+        return tuple(known for known in map(known_in, listed) if known is not None)
 
     async def cancel(self, turn_id: str) -> bool:
         def cancel() -> bool:
             tries = 0
-            while tries < CANCEL_TRIES and _rows(turn_id, *_OPEN):
+            while tries < CANCEL_TRIES and _rows(turn_id, *OPEN):
                 tries += 1
                 DBOS.cancel_workflow(turn_id)
                 time.sleep(POLL_S)  # a process that takes the turn up at this moment makes it an open one again
@@ -258,7 +266,7 @@ class DbosTurnBook(TurnBook):
             await anyio.to_thread.run_sync(self._close)
 
     def _claim(self, turn_id: str) -> TurnSteps | None:
-        if not _rows(turn_id, *_OPEN):
+        if not _rows(turn_id, *OPEN):
             return None
         hand = _hands.get(turn_id)  # that of an earlier try, which took too long
         if hand is None:
@@ -362,17 +370,17 @@ def _rows(turn_id: str, *states: str) -> Sequence[Any]:
         return DBOS.list_workflows(workflow_ids=[turn_id], status=list(states), load_input=False)
 
 
+def _forget_the_old() -> None:
+    """Delete turns that ended long ago, and their steps; the rest of them next time."""
+    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).isoformat()
+    old = DBOS.list_workflows(
+        status=list(ENDED), completed_before=before, limit=TIDY_AT_ONCE, load_input=False, load_output=False
+    )
+    if old:
+        DBOS.delete_workflows([each.workflow_id for each in old])
+
+
 def _process_in(server: str) -> ProcessIdentity | None:
     machine, _, rest = server.partition("|")
     pid, _, started = rest.partition("|")
     return ProcessIdentity(machine, int(pid), started) if pid.isdigit() else None
-
-
-def _known(status: Any) -> KnownTurn | None:
-    order = order_in(status.input)
-    if order is None:
-        return None
-    how = status.output if isinstance(status.output, str) else ""
-    state = _STATUS.get(status.status, TurnStatus.ENDED)
-    times = [(milliseconds or 0) / 1000 for milliseconds in (status.created_at, status.updated_at)]
-    return KnownTurn(order, state, how, status.executor_id or "", *times)

@@ -1,4 +1,4 @@
-"""Orders of turns as JSON, the only form that is read from the book's database."""
+"""Orders of turns as JSON, the only form that is read from the book's database, and turns as its rows have them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from dbos import Serializer
 from dbos._serialization import DefaultSerializer  # the library gives it no public name
 
 from punie.domain.tools.catalog import ClientCapabilities
-from punie.ports.turns import TurnOrder
+from punie.ports.turns import KnownTurn, TurnOrder, TurnStatus
+
+OPEN = ("PENDING", "ENQUEUED")
+ENDED = ("SUCCESS", "ERROR", "CANCELLED")
+_STATUS = {**dict.fromkeys(OPEN, TurnStatus.OPEN), "CANCELLED": TurnStatus.CANCELLED}
 
 
 class JsonAlone(Serializer):
@@ -57,6 +61,17 @@ def order_in(inputs: object) -> TurnOrder | None:
         return TurnOrder(**kept)
     except (TypeError, KeyError, IndexError):
         return None
+
+
+def known_in(status: Any) -> KnownTurn | None:
+    """The turn in a row of a workflow; None where it has no order that this version reads."""
+    order = order_in(status.input)
+    if order is None:
+        return None
+    how = status.output if isinstance(status.output, str) else ""
+    state = _STATUS.get(status.status, TurnStatus.ENDED)
+    times = [(milliseconds or 0) / 1000 for milliseconds in (status.created_at, status.updated_at)]
+    return KnownTurn(order, state, how, status.executor_id or "", *times)
 
 
 def _names(kind: type) -> list[str]:
