@@ -22,7 +22,7 @@ from punie.domain.errors import (
 )
 from punie.domain.permission.rules import Mode
 from punie.domain.session.events import NoticeGiven, SessionEvent, TextDelta, ToolCallAnnounced, ToolCallUpdated
-from punie.domain.session.log import LogEntry
+from punie.domain.session.log import LogEntry, SessionSummary
 from punie.domain.session.open_calls import TurnSoFar
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, Turn, TurnReport
@@ -30,9 +30,11 @@ from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Prompt
+from punie.domain.values.person import Person
 from punie.ports.engine import EventSink, ToolDoor
 from punie.ports.people import Peer
 from tests.fakes.client import FakeClient
+from tests.fakes.memory_sessions import MemorySessionStore
 from tests.unit.application.desk_bench import CWD, LOG
 from tests.unit.application.session_bench import SessionBench
 from tests.unit.application.test_agent_sessions import benches
@@ -300,6 +302,33 @@ async def test_a_session_that_nobody_comes_back_for_is_closed_and_can_be_loaded_
         client = there.client()
         assert not (await client.load(session, told := [])).working
         assert any(isinstance(entry.event, TextDelta) for entry in told)
+
+
+async def test_whoever_asks_for_the_session_of_another_person_does_not_keep_that_person_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, go, summary = anyio.Event(), anyio.Event(), MemorySessionStore.summary
+
+    async def slow(store: MemorySessionStore, session_id: str) -> SessionSummary | None:
+        asked.set()
+        await go.wait()
+        return await summary(store, session_id)
+
+    async with hotel() as there, anyio.create_task_group() as tasks:
+        anna, bert = there.client(), Client(ConnectedAgent(there.reception, LOG, Person("bert")))
+        session = await anna.open()
+        await anna.agent.close_session(session)
+
+        async def asks() -> None:
+            with pytest.raises(UnknownSessionError):
+                await bert.load(session)
+
+        monkeypatch.setattr(MemorySessionStore, "summary", slow)
+        tasks.start_soon(asks)
+        await asked.wait()
+        monkeypatch.undo()
+        await anna.load(session)
+        go.set()
 
 
 async def test_a_session_that_is_closed_twice_is_loaded_once_the_first_close_is_over() -> None:

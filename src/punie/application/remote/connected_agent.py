@@ -63,6 +63,8 @@ class ConnectedAgent(SessionRequests, Agent):
 
     async def _load(self, session_id: str, entered: _Entered, tell: Tell | None) -> OpenedSession:
         self.reception.check_open()
+        if self.reception.known(self, session_id) is None:  # before it is entered, which keeps all others from it
+            await (await self.reception.agent.keeping()).must_be(session_id, self.person.owner)
         await self.reception.settled(session_id)
         while self.reception.room(session_id) is None and not entered.reserved:
             await entered.reserve()

@@ -59,7 +59,7 @@ class StoredSessions:
         `tell` hears the whole log in order, with the closing entries, while it is read page by page. Raises
         `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
         """
-        await self._must_be(session_id, owner)
+        await self.must_be(session_id, owner)
         lease = await self.store.acquire(session_id)
         try:
             end, broken = await self._closed(lease, tell)
@@ -80,7 +80,7 @@ class StoredSessions:
 
     async def fork(self, session_id: str, new_id: str, *, owner: str = "") -> None:
         """Copy a session of that owner as it is now, also while it is in use. Raises as `take_up`."""
-        await self._must_be(session_id, owner)
+        await self.must_be(session_id, owner)
         lease = await self.store.acquire(new_id)
         try:
             await self.store.fork(session_id, lease)
@@ -102,11 +102,11 @@ class StoredSessions:
 
     async def delete(self, session_id: str, *, owner: str = "") -> None:
         """Delete a session of that owner. Raises `UnknownSessionError`."""
-        await self._must_be(session_id, owner)
+        await self.must_be(session_id, owner)
         if not await self.store.delete(session_id):
             raise UnknownSessionError(session_id)
 
-    async def _must_be(self, session_id: str, owner: str) -> None:
+    async def must_be(self, session_id: str, owner: str) -> None:
         """Raise `UnknownSessionError` for another owner's session too: not even its id is confirmed."""
         summary = await self.store.summary(session_id)
         if summary is None or summary.owner != owner:
