@@ -12,7 +12,7 @@ import pytest
 from tests.e2e import scripts
 from tests.e2e.at_a_terminal import Terminal
 from tests.e2e.in_tmux import TMUX, Tmux
-from tests.e2e.raw_client import agent_command, clean_environment
+from tests.e2e.raw_client import agent_command, clean_environment, run_cli
 from tests.e2e.screen import Screen
 from tests.nightly import NIGHTLY
 
@@ -184,6 +184,23 @@ def test_a_dumb_terminal_gets_lines(tmp_path: Path, project: Path) -> None:
         assert terminal.end() == 0
         assert "\x1b" not in terminal.written
     assert (project / "app.py").read_text() == "one = 11\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ("/tools\n/nope\n", 2),
+        ("/read nowhere.txt\n", 1),
+        ('/call write_file {"path": "new.txt", "content": ""}\n', 3),
+        ('/nope\n/call write_file {"path": "new.txt", "content": ""}\n/read app.py\n', 0),
+    ],
+)
+def test_without_a_screen_the_exit_code_is_that_of_the_last_prompt(
+    tmp_path: Path, project: Path, lines: str, code: int
+) -> None:
+    done = run_cli("chat", "--model", "direct", env=clean_environment(tmp_path / "home"), cwd=project, stdin=lines)
+    assert done.returncode == code
+    assert not (project / "new.txt").exists()
 
 
 @pytest.mark.skipif(TMUX is None or not NIGHTLY, reason="for a nightly job, where tmux is installed")

@@ -22,15 +22,14 @@ from punie.adapters.console.forms import typed_forms
 from punie.adapters.console.progress import ProgressLine
 from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
-from punie.adapters.direct.engine import DirectSession
 from punie.application.agent import PunieAgent
-from punie.application.turns.budget import Measure
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.review import changes
 from punie.bootstrap.lifespan import Process
 from punie.commands.ask.detached import detach as detached
 from punie.commands.ask.ending import Ending
 from punie.commands.ask.prompt import PromptText, prompt_text
+from punie.commands.exit_of_turn import exit_of_turn
 from punie.commands.flags import settings_flags
 from punie.commands.going_on import session_to_go_on
 from punie.commands.mentions import mentioned
@@ -58,7 +57,6 @@ from punie.domain.errors import (
     UnknownSessionError,
 )
 from punie.domain.session.events import NoticeGiven, NoticeSeverity
-from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.domain.session.turn import StopReason, TurnReport, Usage
 from punie.domain.tools.catalog import ClientCapabilities
@@ -185,7 +183,9 @@ class AskMode:
             await self._progress.keep()
 
     async def _ended(self, session: LiveSession, report: TurnReport) -> int:
-        code = self._exit_code(report, self._wrong(session))
+        code = self._interrupted
+        if code is None:
+            code = exit_of_turn(report, session, self.prompt.whole, denied=self._tally.denied_last)
         ending = Ending(str(self.cwd), await _changes(session), report.usage, self._tally.denials)
         usage, budget = encode_usage(report.usage), present(budget=report.limit)
         end = {"type": "end", "stopReason": report.stop_reason.value, **budget, "usage": usage, "exitCode": code}
@@ -195,22 +195,6 @@ class AskMode:
             denied = "A call was denied, and none succeeded after it.\n" if code == Exit.DENIED else ""
             sys.stderr.write(f"{stopped}{ending.text()}{denied}")
         return code
-
-    def _wrong(self, session: LiveSession) -> int:
-        """The exit code of a prompt that was answered and yet not carried out: no such command, or a failed one."""
-        typed = typed_in(Prompt.of_text(self.prompt.whole))
-        if typed is not None and all(typed.name != info.name for info in session.commands.offered(session)):
-            return Exit.USAGE
-        return Exit.FAILED if isinstance(session.engine, DirectSession) and session.engine.failed else Exit.DONE
-
-    def _exit_code(self, report: TurnReport, wrongly: int) -> int:
-        if self._interrupted is not None:
-            return self._interrupted
-        if report.limit is not None:
-            return Exit.LATE if report.limit.endswith(Measure.TIME) else Exit.FAILED
-        if report.stop_reason is not StopReason.END_TURN:
-            return Exit.FAILED
-        return Exit.DENIED if self._tally.denied_last else wrongly
 
     def _never_began(self, error: PunieError, session: LiveSession) -> bool:
         """Whether the session is new, and its model could not even be asked: nothing of it is worth keeping."""

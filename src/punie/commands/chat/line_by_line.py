@@ -15,12 +15,12 @@ from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
 from punie.commands.chat.session import INTERRUPTED, LEAVING, ChatSession
+from punie.commands.exit_of_turn import exit_of_turn
 from punie.commands.mentions import mentioned
 from punie.commands.running import Exit, beside, person_is_here, watch_signals, wrong
 from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import EngineError, PunieError
 from punie.domain.session.prompt_files import typed_in
-from punie.domain.session.turn import StopReason
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
@@ -43,11 +43,12 @@ async def _talk(chat: ChatSession, agent: PunieAgent) -> int:
     person = person_is_here()
     broker = ConsoleBroker(_line, cwd=str(chat.cwd)) if person else HeadlessBroker()
     asks = broker.asks if isinstance(broker, ConsoleBroker) else bool
-    sink = TextSink(sys.stdout, sys.stderr, RunTally(), asks)
+    tally = RunTally()
+    sink = TextSink(sys.stdout, sys.stderr, tally, asks)
     peer = Peer(ClientCapabilities(names_options=True), broker, sink, elicitor=typed_forms(broker), person=person)
     opened = await chat.opened(agent, peer)
     agent.greet(opened.id)
-    lines = _Lines(agent, opened.id, person=person)
+    lines = _Lines(agent, opened.id, tally, person=person)
     async with beside(partial(watch_signals, lines.signalled)):
         await lines.read()
     return lines.exit_code
@@ -59,6 +60,7 @@ class _Lines:
 
     agent: PunieAgent
     session_id: str
+    tally: RunTally
     person: bool
     exit_code: int = Exit.DONE
     _runs: bool = field(default=False, init=False)
@@ -79,12 +81,13 @@ class _Lines:
                     await self._run(line.strip())
 
     async def _run(self, text: str) -> None:
-        self._runs = True
+        self._runs, self.tally.denied_last = True, False
         try:
-            found = await mentioned(self.agent.place(self.session_id).session, text)
+            session = self.agent.place(self.session_id).session
+            found = await mentioned(session, text)
             sys.stderr.write("".join(f"- {note}\n" for note in found.notes))
             report = await self.agent.begin_turn(self.session_id, found.prompt).run()
-            self.exit_code = Exit.DONE if report.stop_reason is StopReason.END_TURN else Exit.FAILED
+            self.exit_code = exit_of_turn(report, session, text, denied=self.tally.denied_last)
         except PunieError as error:
             kind = error.kind if isinstance(error, EngineError) else ""
             self.exit_code = wrong(str(error), EXIT_OF_KIND.get(kind, Exit.FAILED))
