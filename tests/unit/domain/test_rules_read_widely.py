@@ -48,6 +48,28 @@ def test_a_deny_rule_recognises_a_command_whatever_stands_between_its_words(word
     assert any(matches(deny(*words), part, FACTS) for part in report(line).parts)
 
 
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("git pus?", Verdict.ASK),
+        ("git -C x pu*", Verdict.ASK),
+        ("env make deplo? now", Verdict.ASK),
+        ("make -s d*y", Verdict.ASK),
+        ("just deplo?", Verdict.ALLOW),
+        ("make buil?", Verdict.ALLOW),
+        ("ls p*", Verdict.ALLOW),
+        ("git log src/p*", Verdict.ALLOW),
+    ],
+)
+def test_a_pattern_asks_where_a_file_of_the_right_name_would_make_it_what_a_rule_denies(
+    line: str, verdict: Verdict
+) -> None:
+    policy = Policy(rules=(deny("git", "push"), deny("make", "deploy"), Rule(Verdict.ALLOW, "run_command", id="all")))
+    call = PermissionRequest(OWN_TOOLS["run_command"], {"command": line})
+    found = decide(call, policy, Facts(command=report(line), cwd="/repo", roots=("/repo",)))
+    assert found.verdict is verdict, found
+
+
 @pytest.mark.parametrize("line", ["git log --grep push", "git show push", "npm ls test", "make build"])
 def test_a_deny_rule_is_not_about_a_word_that_means_something_else(line: str) -> None:
     rules = (deny("git", "push"), deny("npm", "test"), deny("make", "deploy"))

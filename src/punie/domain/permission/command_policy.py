@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 
 from attrs import evolve, frozen
 
@@ -160,9 +161,12 @@ class LinePolicy:
         safe = _column(part) is Column.SAFE_COMMAND
         unread = not part.literal or part.inline_code
         nowhere = any(use.where is None for use in part.paths)
+        wild = [word for form in (part.argv, *part.forms) for word in form if not _WILD.isdisjoint(word)]
         for rule in self.rules:
             if rule.allows:
                 continue
+            if wild and rule.command is not None and _is_about(_widened(rule, wild), part):
+                return True
             if unread and rule.command is not None and (not safe or rule.starts(part.argv, *part.forms)):
                 return True
             if rule.path is not None and not safe and (unread or nowhere):
@@ -183,6 +187,18 @@ class LinePolicy:
         if Effect.SECRETS in part.effects:
             doubts.append(Finding(Verdict.ASK, "built-in:secrets", part.reason))
         return strictest(*doubts, base) if doubts else base
+
+
+_WILD = frozenset("*?[")
+
+
+def _widened(rule: Rule, wild: Iterable[str]) -> Rule:
+    """The rule about these patterns too, each in the place of a word that a file of that name would make of it."""
+    command = (
+        (*choice, *(one for one in wild if any(fnmatchcase(word, one) for word in choice)))
+        for choice in rule.command or ()
+    )
+    return evolve(rule, command=tuple(command))
 
 
 def _is_free(part: PartDecision) -> bool:
