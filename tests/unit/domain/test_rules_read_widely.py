@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from punie.application.tools.own_tools import OWN_TOOLS
-from punie.domain.permission.command_policy import allows_part, matches, own_command_finding
+from punie.domain.permission.command_policy import allows_part, matches, may_match, own_command_finding
 from punie.domain.permission.decisions import Facts
 from punie.domain.permission.policy import PermissionRequest, Policy, decide
 from punie.domain.permission.rules import Rule, Verdict
@@ -90,6 +90,11 @@ def test_a_deny_rule_is_not_about_a_word_that_means_something_else(line: str) ->
 )
 def test_a_deny_rule_about_a_path_hears_of_every_path_a_command_names(line: str) -> None:
     assert any(matches(deny(path="secrets/**"), part, FACTS) for part in report(line).parts)
+
+
+@pytest.mark.parametrize("line", ["git log -p", "git archive HEAD", "git archive HEAD src | tar x", "tar cf all.tar ."])
+def test_a_rule_about_a_path_asks_before_a_folder_around_it_is_shown_or_packed(line: str) -> None:
+    assert any(may_match(deny(path="secrets/**"), part, FACTS) for part in report(line).parts)
 
 
 @pytest.mark.parametrize(

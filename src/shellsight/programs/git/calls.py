@@ -204,7 +204,7 @@ def _change(name: str, call: Call) -> Outcome:
         if name in {"archive", "format-patch"} and arg.text.startswith(("-o", "--output")):
             return dangerous(f"git {name} {arg.text} writes somewhere", uses(call, arg, PathEffect.WRITE))
     if name == "archive" and all(arg.certain and _PACKED.match(arg.text) for arg in call.args):
-        return ordinary("packs what was committed", here(call, PathEffect.LOOK))
+        return ordinary("packs what was committed", here(call, PathEffect.READ, below=True))
     if name in names("archive mergetool difftool bundle am apply update-index merge-file"):
         return unknown(f"git {name} may write or run more than it says")
     if name in {"add", "stage"} and any(arg.text in {"-f", "--force"} for arg in call.args):
