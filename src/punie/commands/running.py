@@ -266,17 +266,14 @@ def confirm(
 
 
 def directory_of(cwd: str) -> Path:
-    """The directory of `--cwd`, absolute and with links followed; where there is none, the process exits with code 2.
-
-    Raises `SystemExit`, as argparse does for wrong usage.
-    """
+    """The directory of `--cwd`, absolute and with links followed. Raises `CommandError` where there is none."""
     try:
         directory = Path(cwd).resolve()
         if directory.is_dir():
             return directory
     except (OSError, ValueError):  # the shell's own directory may be gone
         pass
-    raise SystemExit(wrong(f"--cwd {cwd} is not a directory. Name one that exists."))
+    raise CommandError(f"--cwd {cwd} is not a directory. Name one that exists.")
 
 
 WAIT_SHOWN_S = 1.0

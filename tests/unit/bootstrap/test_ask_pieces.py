@@ -16,8 +16,9 @@ from typing import Any
 import anyio
 import pytest
 
+from punie.cli import main
 from punie.commands.ask.prompt import PromptText
-from punie.commands.ask.run import AskMode, run_ask
+from punie.commands.ask.run import AskMode
 
 pytestmark = pytest.mark.anyio
 
@@ -142,19 +143,15 @@ async def test_a_signal_ends_the_turn_in_order(asked: Asked, number: signal.Sign
 
 
 def test_a_directory_that_is_none_exits_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    given: Any = {
-        "model": None,
-        "mode": None,
-        "allow": [],
-        "deny": [],
-        "as_json": False,
-        "prompt": "x",
-        "session": None,
-    }
-    with pytest.raises(SystemExit) as left:
-        run_ask(**given, cwd=str(tmp_path / "none"))
-    assert left.value.code == 2
-    assert "is not a directory" in capsys.readouterr().err
+    none = str(tmp_path / "none")
+    assert main(["ask", "--cwd", none, "x"]) == 2
+    assert capsys.readouterr() == ("", f"punie: --cwd {none} is not a directory. Name one that exists.\n")
+    assert main(["ask", "--json", "--cwd", none, "x"]) == 2
+    told = capsys.readouterr()
+    assert (json.loads(told.out), told.err) == (
+        {"type": "error", "code": "usage", "message": f"--cwd {none} is not a directory. Name one that exists.",
+         "exitCode": 2}, "",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "left"), [("auth", 0), ("connection", 1)])

@@ -13,7 +13,6 @@ from punie.bootstrap.settings.keys import KEYS, REGISTRY, RULES, key_of
 from punie.bootstrap.settings.sources import load_settings, trace_settings
 from punie.bootstrap.settings.values import HIDDEN, without_password
 from punie.cli import main
-from punie.commands.config.run import run_config
 
 USER = """
 model = "openai-chat:gpt-5"
@@ -269,9 +268,7 @@ def test_a_setting_is_explained_though_the_settings_do_not_load(machine: Machine
 
 
 def test_a_directory_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    with pytest.raises(SystemExit) as left:
-        run_config(as_json=False, cwd=str(tmp_path / "none"), model=None, mode=None)
-    assert left.value.code == 2
+    assert main(["config", "show", "--cwd", str(tmp_path / "none")]) == 2
     assert "--cwd" in capsys.readouterr().err
 
 

@@ -78,9 +78,7 @@ def test_anything_else_is_refused_with_the_forms_there_are(text: str, capsys: py
 
 
 def test_a_directory_that_is_not_there_is_named(home: Path, capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as left:
-        usage(cwd=str(home / "nowhere"))
-    assert left.value.code == 2
+    assert main(["usage", "--cwd", str(home / "nowhere")]) == 2
     assert "nowhere is not a directory" in capsys.readouterr().err
 
 

@@ -248,8 +248,9 @@ def run_ask(
     *, as_json: bool, cwd: str, prompt: str | None, session: str | None, detach: bool = False, **flags: Any
 ) -> int:
     """Run `punie ask`; `flags` are settings. Returns the exit code, or leaves the process with it."""
-    environ, directory = command_environ(), directory_of(cwd)
+    environ = command_environ()
     try:
+        directory = directory_of(cwd)
         text = prompt_text(prompt, sys.stderr.write)
         if detach:
             return detached(environ, sys.argv[1:], text, as_json=as_json)
