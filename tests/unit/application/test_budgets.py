@@ -130,6 +130,34 @@ async def test_earlier_turns_count_to_the_session_and_those_of_others_to_the_day
     assert "The sessions of today have used 3 of 3 requests" in other.said
 
 
+async def test_a_request_that_was_cancelled_counts_as_one() -> None:
+    spending = Spending(limit("session_requests", 2))
+    asked = anyio.Event()
+
+    async def play(_turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await tools.offered()
+        spending.made += 1
+        await events.emit(TextDelta("nearly all of the answer"))
+        asked.set()
+        await anyio.sleep_forever()
+        return StopReason.END_TURN
+
+    spending.bench.engine.play = play
+    async with spending.bench.agent() as agent, anyio.create_task_group() as tasks:
+        opened = await spending.bench.opened(agent)
+        live = spending.bench.sessions[0]
+        live.budget = SessionBudget(Budget(spending.limits), live.id, spending.bench.ledger, live.clock, live.recorder)
+        for _ in range(2):
+            asked = anyio.Event()
+            turn = agent.begin_turn(opened.id, Prompt.of_text("do it"))
+            tasks.start_soon(turn.run)
+            await asked.wait()
+            agent.cancel(opened.id)
+            await agent.at_rest()
+        report = await agent.begin_turn(opened.id, Prompt.of_text("do it")).run()
+    assert (spending.made, report.stop_reason) == (2, StopReason.MAX_TURN_REQUESTS)
+
+
 class LostLedger(MemoryUsageLedger):
     """Cannot be read after the first time."""
 

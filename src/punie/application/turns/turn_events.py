@@ -89,6 +89,9 @@ class TurnEvents(EventSink):
         """Report the model request that was under way when the turn stopped short."""
         unfinished = self.requests.stopped(ending)
         if unfinished is not None:
+            if unfinished.first_s is not None:  # it was answered in part, and no one tells the tokens of that
+                self.usage += Usage(requests=1)
+                self.gauge.count(UsageChanged(self.usage))
             await self.lane.emit(unfinished)
 
     async def end(self, reason: StopReason | None, failure: str | None = None) -> None:
