@@ -38,6 +38,7 @@ from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 from shellsight.report import Standing
 from tests.fakes.memory_stores import MemoryGrantStore, MemoryToolPins
 from tests.fakes.permission import memory_approvals
+from tests.managed_file import ManagedFile
 from tests.shellsight.corpus import lines
 from tests.shellsight.shell_lines import report
 from tests.unit.application.desk_bench import CWD, RecordingTool, call, desk_of
@@ -338,6 +339,14 @@ async def test_the_command_tells_what_would_change(
     proposed = await told("--rules", str(tmp_path / "proposed.toml"), "--suggest")
     assert {one["title"]: one["now"] for one in proposed["changed"]} == {"ruff check": "deny", "just lint": "deny"}
     assert (await told("--suggest"))["suggested"][0]["spares"] == 1
+    managed = ManagedFile(tmp_path)
+    managed.write('permissions.mode = "ask"')
+    managed.put_in_force(monkeypatch)
+    words = ["permissions", "backtest", "--allow", "run_command:just", "--suggest"]
+    await anyio.to_thread.run_sync(main, words)
+    said = capsys.readouterr().err
+    assert "left out: the rule command-line:allow-1 of the command line: an allow rule counts from the managed" in said
+    assert "what is suggested would count in the managed settings alone" in said
     monkeypatch.setenv("PUNIE_HOME", str(tmp_path / "elsewhere"))  # a flag is read, although there is no row
     assert await anyio.to_thread.run_sync(main, ["permissions", "backtest", "--allow", "no tool:x"]) == 2
     assert "--allow 'no tool:x': 'no tool' cannot be a tool's name" in capsys.readouterr().err

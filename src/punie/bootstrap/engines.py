@@ -159,7 +159,7 @@ def require_allowed(settings: Settings, model: str | None) -> None:
         raise EngineError(
             EngineErrorKind.CONFIGURATION.value,
             f"{ALLOWED_MODELS.name} of {place} does not allow the model {model!r}.",
-            f"Choose one of {', '.join(settings[ALLOWED_MODELS] or ())}, or direct.",
+            f"Its patterns are {', '.join(settings[ALLOWED_MODELS] or ())}. Choose a model that they allow, or direct.",
         )
 
 

@@ -20,9 +20,9 @@ from punie.application.policy.suggesting import Suggestion, suggested
 from punie.application.policy.written_rules import RuleSource, parse_rules
 from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import database_file, project_settings_file, read_settings_file
-from punie.bootstrap.settings.keys import MODE, RULES
-from punie.bootstrap.settings.layers import parsed_values
-from punie.bootstrap.settings.sources import stored_trust, trace_settings
+from punie.bootstrap.settings.keys import MODE, OWN_RULES, RULES
+from punie.bootstrap.settings.layers import COMMAND_LINE, parsed_values
+from punie.bootstrap.settings.sources import Traced, stored_trust, trace_settings
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.kept import MOST_ROWS
 from punie.commands.running import CommandError, Exit, command_environ, start_logging, told, wrong
@@ -65,6 +65,8 @@ def run_backtest(
     finally:
         state.close()
     rules_found = suggested(found.past, proposed or today) if suggest else ()
+    if rules_found and not today(os.devnull).grants:
+        wrong(f"what is suggested would count in the managed settings alone ({OWN_RULES.name} is false)")
     code = Exit.FAILED if found.unreproduced else Exit.DONE
     return told(_report(found, rules_found), _text(found, rules_found), as_json=as_json, exit_code=code)
 
@@ -80,15 +82,15 @@ def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state
     trusted, parser = stored_trust(environ, state.log), TreeSitterBashParser()
     known: dict[str, Policy | SettingsError] = {}
 
-    def loaded(cwd: str) -> Policy:
-        return trace_settings(environ, flags, cwd, trusted, lambda: parser).settings.policy
+    def loaded(cwd: str) -> Traced:
+        return trace_settings(environ, flags, cwd, trusted, lambda: parser)
 
     def policy(cwd: str) -> Policy:
         # Without settings of a project all directories are alike, and loading the settings takes milliseconds.
         cwd = cwd if os.path.lexists(project_settings_file(os.path.realpath(cwd))) else os.devnull
         if cwd not in known:
             try:
-                known[cwd] = loaded(cwd)
+                known[cwd] = loaded(cwd).settings.policy
             except SettingsError as error:
                 known[cwd] = error
                 wrong(one_line(f"{cwd}: its decisions are not made again: {error}", 1_000))
@@ -96,7 +98,11 @@ def _policies(environ: Mapping[str, str], flags: Mapping[str, str | None], state
             raise found
         return found
 
-    known[os.devnull] = loaded(os.devnull)  # a fault in the user's settings, or in a flag, is one of all directories
+    general = loaded(os.devnull)  # a fault in the user's settings, or in a flag, is one of all directories
+    known[os.devnull] = general.settings.policy
+    for words in general.held:
+        if COMMAND_LINE in words:
+            wrong(f"left out: {words}")
     return policy
 
 
