@@ -32,6 +32,7 @@ CATCHES_ALL: dict[str, str] = {
     "mechanics/warm_up.py": "a thread hands what broke to the task that awaits it, unchanged",
     "adapters/acp/v2/foreground.py": "the turn: its prompt was answered long ago, so its failure is told as a state",
     "application/desk/command_review.py": "a stranger's text: where working it out breaks, a person is asked",
+    "application/remote/recovery.py": "a turn of the dead that breaks must not take the server along, nor the next",
     "application/agent.py": "the turn's owner: closing one session must not take the others along",
     "application/turns/run_turn.py": "the turn: one that was cancelled is over, however its engine took it",
     "application/servers/known_server.py": "a stranger's server: one that breaks takes no other along (S4-43)",

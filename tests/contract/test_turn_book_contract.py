@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import pickle
 import sqlite3
@@ -162,6 +163,30 @@ class Harmful:
 
 
 ONE_LOOP = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the library does it in its own threads
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"turn_id": 7},
+        {"session_id": []},
+        {"cwd": None},
+        {"person": {}},
+        {"capabilities": {"notices": []}},
+        {"capabilities": 3},
+        {"alone": "no"},
+        {"groups": 5},
+    ],
+    ids=str,
+)
+def test_an_order_with_values_of_other_types_is_left_alone_and_stops_no_server(wrong: dict[str, Any]) -> None:
+    pytest.importorskip("dbos")
+    from punie.adapters.durable.orders import order_in, written
+
+    as_it_is_kept = json.loads(json.dumps(written(ORDER)))
+    assert order_in({"args": [as_it_is_kept]}) == ORDER
+    assert order_in({"args": [{**as_it_is_kept, "of a newer version": 1}]}) == ORDER
+    assert order_in({"args": [{**as_it_is_kept, **wrong}]}) is None
 
 
 @ONE_LOOP

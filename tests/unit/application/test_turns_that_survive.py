@@ -396,10 +396,11 @@ async def test_a_turn_that_needs_no_client_goes_on_at_once() -> None:
     ("error", "log", "did", "how"),
     [
         (UnknownSessionError("s-1"), None, ["forget"], "deleted"),
+        (ValueError("a fault"), None, ["forget"], ""),
         (None, Log(had=("t-1",)), ["close s-1"], "over"),
         (None, Log(had=("t-0",)), ["close s-1"], "interrupted"),
     ],
-    ids=["the session was deleted", "the log has its end", "the log never had it"],
+    ids=["the session was deleted", "it breaks, and the server goes on", "the log has its end", "the log never had it"],
 )
 async def test_a_turn_that_cannot_go_on_is_ended(
     error: Exception | None, log: Log | None, did: list[str], how: str

@@ -55,6 +55,11 @@ def order_in(inputs: object) -> TurnOrder | None:
         kept: dict[str, Any] = {name: written_order[name] for name in _names(TurnOrder) if name in written_order}
         capable = kept.get("capabilities", {})
         known = {name: capable[name] for name in _names(ClientCapabilities) if name in capable}
+        texts = [kept.get(name, "") for name in ("turn_id", "session_id", "cwd", "person", "model")]
+        if not all(isinstance(text, str) for text in texts) or not all(
+            isinstance(flag, int) for flag in (kept.get("alone", True), *known.values())
+        ):
+            return None  # it would break what every server does with every turn
         directories = tuple(map(str, kept.get("additional_directories", ())))
         groups = tuple(map(str, kept.get("groups", ())))
         kept |= {"capabilities": ClientCapabilities(**known), "additional_directories": directories, "groups": groups}

@@ -26,6 +26,9 @@ LOOK_S = 1.0
 HELD_S = 5.0
 """How long a turn is left alone whose session another process has."""
 
+BROKE_S = 300.0
+"""How long a turn is left alone that cannot even be tried, because of a fault."""
+
 AT_ONCE = 8
 """How many turns are taken up at once: each waits for the database, and all of them need the processor."""
 
@@ -103,6 +106,9 @@ class TurnRecovery:
                     await (self._take_up(order) if left_behind is None else self._settle(order, left_behind))
         except (PunieError, LeaseLostError) as error:  # the book failed, or a client closed the session meanwhile
             self.log.info("turn %s: not taken up: %s", order.turn_id, error)
+        except Exception:  # one turn must not take the server along, nor each server that looks at it next
+            self._not_before_s[order.turn_id] = anyio.current_time() + BROKE_S
+            self.log.exception("turn %s: taking it up broke", order.turn_id)
         finally:
             self._at_hand.discard(order.turn_id)
 
@@ -125,6 +131,9 @@ class TurnRecovery:
             if order.turn_id not in self._not_before_s:  # said once
                 self.log.info("turn %s: not taken up: %s", order.turn_id, error)
             self._not_before_s[order.turn_id] = anyio.current_time() + HELD_S
+        except BaseException:
+            reception.forget(room)
+            raise
         else:
             await self._went_on(order, working=room.opened.working and order.alone)
 
