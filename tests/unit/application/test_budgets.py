@@ -155,7 +155,7 @@ async def test_a_request_that_was_cancelled_counts_as_one() -> None:
             agent.cancel(opened.id)
             await agent.at_rest()
         report = await agent.begin_turn(opened.id, Prompt.of_text("do it")).run()
-    assert (spending.made, report.stop_reason) == (2, StopReason.MAX_TURN_REQUESTS)
+        assert (spending.made, report.stop_reason) == (2, StopReason.MAX_TURN_REQUESTS)
 
 
 class LostLedger(MemoryUsageLedger):
