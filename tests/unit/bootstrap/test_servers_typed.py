@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from punie.cli import main
+from tests.managed_file import ManagedFile
 
 
 @pytest.fixture
@@ -52,6 +53,20 @@ def test_what_cannot_be_a_server_changes_nothing(
     assert "\x1b" not in told.err
     assert told.out == ""
     assert not mine.exists()
+
+
+def test_what_the_policy_does_not_allow_is_refused_before_it_is_written(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = ManagedFile(tmp_path)
+    policy.put_in_force(monkeypatch)
+    policy.write('[allowed]\nservers = ["docs https://mcp.example/*"]\nmodels = ["anthropic:*"]\n')
+    assert main(["servers", "add", "docs", "--", "sh", "-c", "id"]) == 2
+    assert f"allowed.servers of {policy.path} does not allow it. Nothing was changed." in capsys.readouterr().err
+    assert main(["setup", "model", "--model", "openai-chat:x", "--yes"]) == 2
+    assert f"allowed.models of {policy.path} does not allow the model" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == []
+    assert main(["servers", "add", "docs", "--url", "https://mcp.example/mcp"]) == 0
 
 
 def test_a_name_that_is_taken_and_a_broken_file_are_left_alone(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:

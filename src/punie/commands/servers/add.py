@@ -14,7 +14,7 @@ from attrs import define, frozen
 
 from punie.adapters.local.server_files import NO_SERVERS, ROOT_KEYS, ServersFileError
 from punie.adapters.registry import FetchError, RegistryClient, fetch_text
-from punie.bootstrap.server_files import user_servers_file
+from punie.bootstrap.server_files import permitted, user_servers_file
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import REGISTRY, variable_of
 from punie.bootstrap.settings.sources import load_settings
@@ -32,7 +32,7 @@ from punie.commands.servers.change import ServersFile
 from punie.commands.servers.description import ServerDescription, ServerPlan, described, parse_description, plan_of
 from punie.commands.servers.inputs import DescriptionError, Wanted
 from punie.domain.servers.entries import EntrySource, server_of
-from punie.domain.servers.server import ServerOrigin
+from punie.domain.servers.server import ServerConfig, ServerOrigin
 from punie.domain.values.display import display_exact, display_safe, one_line
 from punie.domain.values.variables import Variables
 from punie.mechanics.files import MAX_FILE_BYTES, bytes_of
@@ -102,6 +102,7 @@ class AddMode:
         there = file.servers()
         if name in there:
             return self._there(name, plan, file, same=there[name] == plan.entry)
+        _usable(self.environ, name, plan.entry, file.path)
         shown = "".join(f"{line}\n" for line in _plan_lines(plan, name, str(file.path), described_by))
         confirm(shown, "Add this server?", yes=self.yes, as_json=self.as_json, unasked=Exit.USAGE)
         file.add(name, plan.entry)
@@ -279,11 +280,7 @@ def add_typed(
         raise CommandError(f"the command is missing: write `punie servers add {name} -- COMMAND...`")
     entry: dict[str, object] = {"url": url} if command is None else {"command": command[0], "args": [*command[1:]]}
     path = user_servers_file(environ)
-    as_written = Variables(environ, "", home_of(), expands=False)
-    config = server_of(name, entry, EntrySource(ServerOrigin.USER, str(path), as_written))
-    if config.problem or name in {*ROOT_KEYS, *NO_SERVERS}:
-        why = config.problem or f"{path}: {name!r} cannot be a server's name"
-        raise CommandError(f"{why}. Nothing was changed.")
+    config = _usable(environ, name, entry, path)
     try:
         ServersFile(path).add(name, entry)
     except ServersFileError as error:
@@ -294,3 +291,14 @@ def add_typed(
     fields = {"name": name, "command": config.shown, "entry": entry, "file": str(path), "added": True}
     text = f"Added to {path}, from the next session on: {config.shown}\n`punie servers check {name}` tries it.{note}\n"
     return told(fields, "".join(f"{display_safe(line)}\n" for line in text.splitlines()), as_json=as_json)
+
+
+def _usable(environ: Mapping[str, str], name: str, entry: Mapping[str, object], path: Path) -> ServerConfig:
+    """The server of that definition in the user's file. Raises `CommandError` where it would never be used."""
+    as_written = Variables(environ, "", home_of(), expands=False)
+    written = server_of(name, entry, EntrySource(ServerOrigin.USER, str(path), as_written))
+    (config,) = permitted((written,), environ)
+    if config.problem or name in {*ROOT_KEYS, *NO_SERVERS}:
+        why = config.problem or f"{path}: {name!r} cannot be a server's name"
+        raise CommandError(f"{why}. Nothing was changed.")
+    return config

@@ -19,6 +19,8 @@ from punie.adapters.keys.credentials import (
     key_in,
     key_variable,
 )
+from punie.bootstrap.engines import require_allowed
+from punie.bootstrap.optional_parts import user_settings
 from punie.bootstrap.settings.files import read_settings_file, state_dir, user_settings_file
 from punie.bootstrap.settings.keys import variable_of
 from punie.commands.running import EXIT_OF_SIGNAL, Exit, Interrupted, command_environ, start_logging, told, wrong
@@ -41,7 +43,7 @@ from punie.commands.setup.person import (
     person_here,
     tried_now,
 )
-from punie.domain.errors import SettingsError
+from punie.domain.errors import EngineError, SettingsError
 from punie.domain.model.provider import ModelSettings
 from punie.domain.model.variables import KEYS
 from punie.domain.values.display import display_safe
@@ -99,13 +101,14 @@ class ModelSetup:
         try:
             self._name_addresses()
             chosen = self._chosen()
+            require_allowed(user_settings(self.environ, {}), chosen.model)
             trial = self.try_it(chosen.model, self._reach(chosen))
             if not trial.ok and not self._kept_all_the_same(trial):
                 return self._refused(trial)
             return self._keep(chosen, trial)
         except AnswerError as error:
             return wrong(f"{error}. {NOTHING}")
-        except (CredentialsError, SettingsError) as error:
+        except (CredentialsError, SettingsError, EngineError) as error:
             return wrong(f"{error} {NOTHING}")
         except Interrupted as interrupted:
             return interrupted.exit_code
