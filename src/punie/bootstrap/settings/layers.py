@@ -35,7 +35,7 @@ from punie.bootstrap.settings.managed import ManagedSettings
 from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.values import Sandbox
 from punie.domain.errors import SettingsError
-from punie.domain.permission.rules import Mode, Rule, Verdict
+from punie.domain.permission.rules import Rule, Verdict
 from punie.mechanics.home import home_of
 from punie.mechanics.nearest import nearest
 
@@ -151,11 +151,6 @@ class Layers:
         self.rules += [
             _signed(rule) for rule in self._rules(SettingsFile(path, managed.values), "managed", home_of({}))
         ]
-
-    @property
-    def loosest(self) -> Mode:
-        """The loosest mode that a session may have."""
-        return cast("Mode", self.bounds.get(MODE.name, Mode.AUTO))
 
     def _hold(self, key: Key[Any], bound: object, path: str) -> None:
         """Let the managed value of one setting bound the value that was taken."""

@@ -33,6 +33,7 @@ from punie.bootstrap.settings.layers import Layers, LeftOut, Said, Speaker, as_s
 from punie.bootstrap.settings.managed import ManagedPlace, ManagedSettings, managed_settings
 from punie.bootstrap.settings.settings import Settings
 from punie.domain.permission.decisions import Policy
+from punie.domain.permission.rules import Mode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +119,7 @@ def trace_settings(
             tuple(layers.rules),
             protected,
             private,
-            loosest=layers.loosest,
+            loosest=cast("Mode", layers.bounds.get(MODE.name, Mode.AUTO)),
             grants=settings[OWN_RULES],
         ),
         skills_folder=str(skills_folder(environ)),
