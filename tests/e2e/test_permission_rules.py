@@ -177,6 +177,12 @@ def test_settings_that_do_not_load_end_check_with_2_and_name_the_file(
         assert (done.returncode, done.stdout) == (2, "")
         assert str(path) in done.stderr
         path.unlink()
+    project_file(project).write_text(text, encoding="utf-8")
+    lines = "".join(f"{json.dumps(run_line('ls', cwd))}\n" for cwd in (str(project), "/repo", str(project)))
+    done = cli("permissions", "check", "--json", "--cwd", "/", stdin=lines)
+    verdicts = [json.loads(line)["verdict"] for line in done.stdout.splitlines()]
+    assert (done.returncode, verdicts) == (2, ["deny", "allow", "deny"]), "other directories are answered about"
+    assert done.stderr.count(str(project_file(project))) == 1
 
 
 def test_an_answer_comes_before_the_next_request(environ: dict[str, str], project: Path) -> None:

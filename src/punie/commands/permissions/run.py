@@ -16,7 +16,7 @@ from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.commands.flags import settings_flags
 from punie.commands.permissions.judging import CheckRequest, NotARequestError, PermissionJudge, parsed
 from punie.commands.permissions.wording import explained, in_force, one_decision
-from punie.commands.running import command_environ, person_is_here, start_logging, wrong
+from punie.commands.running import Exit, command_environ, person_is_here, start_logging, wrong
 from punie.domain.errors import SettingsError
 from punie.domain.permission.policy import Decision
 from punie.domain.permission.rules import Verdict
@@ -63,16 +63,19 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def run_check(*, as_json: bool, cwd: str, **flags: Any) -> int:
-    """Answer the requests on stdin, one a line, each before the next is read; returns the exit code."""
-    judge, here = _judge(flags), _absolute(cwd)
+    """Answer the requests on stdin, one a line, each before the next is read; returns the exit code.
+
+    That is 2 where the settings of a request's directory do not load.
+    """
+    judge, here, faults = _judge(flags), _absolute(cwd), dict[str, None]()
     if person_is_here():
         sys.stderr.write(f"{_FORM} Ctrl-D ends.\n")
     for line in _lines(sys.stdin.buffer):
         if line.strip():
-            sys.stdout.write(_answer(judge, line, here, as_json=as_json) + "\n")
+            sys.stdout.write(_answer(judge, line, here, faults, as_json=as_json) + "\n")
             if loss(sys.stdout):
                 break
-    return 0
+    return max((wrong(fault) for fault in faults), default=Exit.DONE)
 
 
 def run_explain(*, what: str | None, arguments: str | None, cwd: str, **flags: Any) -> int:
@@ -112,7 +115,8 @@ def _absolute(cwd: str) -> str:
 _FORM = 'A request is one line, such as {"tool": "run_command", "arguments": {"command": "git status"}}.'
 
 
-def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) -> str:
+def _answer(judge: PermissionJudge, line: bytes, here: str, faults: dict[str, None], *, as_json: bool) -> str:
+    """The answer to a line; what is wrong with the settings of its directory is added to `faults`."""
     try:
         request = CheckRequest.parse(_text_of(line), here)
     except NotARequestError as error:
@@ -125,5 +129,6 @@ def _answer(judge: PermissionJudge, line: bytes, here: str, *, as_json: bool) ->
         if request.cwd == here:
             raise
         # No session starts there, and the lines that follow may be about other directories.
+        faults[str(error)] = None
         decision, held = Decision(Verdict.DENY, "built-in:settings", str(error)), False
     return json.dumps(encode_decision(decision, held=held)) if as_json else one_decision(decision)
