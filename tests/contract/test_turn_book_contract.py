@@ -398,6 +398,34 @@ async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_pat
 
 
 @ONE_LOOP
+async def test_a_turn_that_a_frozen_database_does_not_take_can_be_cancelled_and_is_over_once_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dbos")
+    from punie.adapters.durable import book as durable_book
+
+    made = DbosBooks(tmp_path)
+    book = await made.next()
+    await book.known()
+    database = sqlite3.connect(tmp_path / "state" / "turns.sqlite", isolation_level=None)
+    database.execute("BEGIN IMMEDIATE")
+    with anyio.fail_after(20):  # the library waits for 30 s, and then again
+        with anyio.move_on_after(0.1) as cancelled:
+            await book.begin(ORDER)
+        monkeypatch.setattr(durable_book, "BEGIN_LIMIT_S", 0.1)
+        with pytest.raises(SessionStoreError):
+            await book.begin(evolve(ORDER, turn_id="t-2"))
+    assert cancelled.cancelled_caught
+    database.execute("ROLLBACK")
+    database.close()
+    with anyio.fail_after(60):
+        while [known.how for known in await book.known()] != ["interrupted"] * 2:  # noqa: ASYNC110 - no one tells
+            await anyio.sleep(0.05)
+    assert list(await book.open_elsewhere()) == []
+    await made.close()
+
+
+@ONE_LOOP
 async def test_processes_leave_no_queue_behind(tmp_path: Path) -> None:
     dbos = pytest.importorskip("dbos")
     import apsw

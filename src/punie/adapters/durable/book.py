@@ -50,6 +50,7 @@ KEPT_DAYS: Final = 30
 TIDY_S: Final = 3600.0
 TIDY_AT_ONCE: Final = 1_000
 CLAIM_LIMIT_S: Final = 15.0
+BEGIN_LIMIT_S: Final = 60.0
 STEP_LIMIT_S: Final = 20.0
 SETTLED_S: Final = 0.01
 CANCEL_TRIES: Final = 5
@@ -152,6 +153,10 @@ class _Hand(TurnSteps):
         self._forget()
         self._reports.put(None)  # ends the thread; the turn stays open
 
+    def void(self) -> None:
+        """End the turn as soon as it is in the book, which no one waits for any more."""
+        self._reports.put(_Report({"kind": "end", "name": "interrupted"}))
+
     def _forget(self) -> None:
         if _hands.get(self.turn_id) is self:
             del _hands[self.turn_id]
@@ -211,12 +216,17 @@ class DbosTurnBook(TurnBook):
             with SetWorkflowID(order.turn_id):
                 DBOS.start_workflow(_turn, written(order))
 
-        try:
-            await self._do(start)
-        except SessionStoreError:
-            _hands.pop(order.turn_id, None)
-            raise
-        return hand
+        with anyio.move_on_after(BEGIN_LIMIT_S):
+            try:
+                await self._do(start, abandon=True)
+            except SessionStoreError:
+                _hands.pop(order.turn_id, None)
+                raise
+            except BaseException:
+                hand.void()
+                raise
+            return hand
+        raise SessionStoreError("the book of turns did not take the turn in time")
 
     async def claim(self, turn_id: str) -> TurnSteps | None:
         return await self._do(partial(self._claim, turn_id))
@@ -296,7 +306,7 @@ class DbosTurnBook(TurnBook):
     def _queue(self) -> str:
         return f"{QUEUE}{self._server}"
 
-    async def _do(self, work: Callable[[], T]) -> T:
+    async def _do(self, work: Callable[[], T], *, abandon: bool = False) -> T:
         """The result of `work` in a thread, with the database open. Raises `SessionStoreError`."""
 
         def done() -> T:
@@ -304,7 +314,7 @@ class DbosTurnBook(TurnBook):
                 self._open()
                 return work()
 
-        return await anyio.to_thread.run_sync(done, limiter=self._threads)
+        return await anyio.to_thread.run_sync(done, limiter=self._threads, abandon_on_cancel=abandon)
 
     def _open(self) -> None:
         with self._opening:
