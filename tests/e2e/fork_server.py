@@ -55,6 +55,8 @@ _CLONE = {"x86_64": 56, "aarch64": 220}
 """The number of the system call by the machine."""
 _FLAGS = 0x00008000 | 0x00200000 | 0x01000000 | signal.SIGCHLD  # CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID
 _PR_GET_TID_ADDRESS = 40
+_MADV_COLLAPSE = 25
+_HUGE_BYTES = 1 << 21
 
 
 def thread_id_place() -> int:
@@ -107,6 +109,22 @@ def warm_up() -> None:
     tool_profiles()
     importlib.metadata.entry_points(group="punie.engines")  # the folders of packages, read again when they change
     linecache.clearcache()
+
+
+def into_huge_pages() -> None:
+    """Put this process's own memory into huge pages: a fork copies 80 entries of a table instead of 50,000.
+
+    A kernel that does not know the request, or has no such pages, leaves all as it is.
+    """
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
+        place, rights, _, _, _, *file = line.split()
+        if rights == "rw-p" and file in ([], ["[heap]"]):
+            first, end = (int(address, 16) for address in place.split("-"))
+            first, end = -(-first // _HUGE_BYTES) * _HUGE_BYTES, end // _HUGE_BYTES * _HUGE_BYTES
+            if first < end:
+                advise(first, end - first, _MADV_COLLAPSE)
 
 
 def _load(name: str) -> None:
@@ -202,6 +220,7 @@ def main() -> None:
     importlib.import_module("tests.e2e.forking")
     gc.collect()
     gc.freeze()
+    into_huge_pages()
     wire.send(b"ready")
     request = serve(wire)
     if request is not None and starts_others(request["args"]):
