@@ -13,6 +13,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import coverage
 import pytest
@@ -24,8 +25,38 @@ _TESTS = Path(__file__).resolve().parent
 UNMEASURED = (
     "architecture",  # reads the product and hardly runs it
     "e2e",  # runs it in other processes
-    "integration/test_lifetimes.py",  # the same session, hundreds of times
+    # Each would take seconds under the tracer to show a handful of lines that nothing else shows.
+    "contract/test_engine_contract.py",
+    "contract/test_every_implementation_is_listed.py",
+    "contract/test_repository_contract.py",
+    "contract/test_session_store_contract.py",
+    "contract/test_usage_ledger_contract.py",
+    "contract/test_workspace_contract.py",
+    "integration/test_engine_compaction.py",
+    "integration/test_engine_endings.py",
+    "integration/test_lifetimes.py",
+    "integration/test_mcp_adversaries.py",
+    "integration/test_mcp_calls.py",
+    "integration/test_permission_database.py",
+    "integration/test_prompt_caching.py",
+    "integration/test_request_bodies.py",
+    "integration/test_session_database.py",
+    "integration/test_summaries_keep.py",
+    "integration/test_usage_database.py",
+    "shellsight/test_bypass_table.py",
+    "shellsight/test_forbidden.py",
+    "shellsight/test_looking_calls.py",
+    "shellsight/test_secret_reading.py",
+    "unit/adapters/html/test_markdown.py",
+    "unit/adapters/html/test_trace_page.py",
+    "unit/adapters/pydantic_ai/test_earlier.py",
+    "unit/application/test_followed_links.py",
+    "unit/application/test_one_list_of_secrets.py",
+    "unit/domain/test_foreign_roles.py",
+    "unit/domain/test_policy_properties.py",
 )
+"""What is not measured, because it would show next to nothing; `--cov-context=test` tells what a test alone shows."""
+
 INNER = ("unit/application", "unit/domain")
 """Folders whose properties are measured too: some branches of the inner rooms are shown by them alone."""
 
@@ -58,11 +89,16 @@ def stop() -> None:
 
 
 class Measuring:
-    """Runs the tracer of one process for the tests that are measured, and at no other time."""
+    """Runs the tracer of one process for the tests that are measured, and at no other time.
+
+    Of such a test it sees the fixtures of the tests as they are set up and the test's own function. Under the tracer
+    what pytest does around them takes several times as long.
+    """
 
     def __init__(self, tracer: coverage.Coverage, *, is_first: bool) -> None:
         """Take the running tracer, show it the modules where this is the first process, and stop it."""
         self._tracer = tracer
+        self._wanted = self._runs = False
         if not is_first:
             stop()
         load_everything()
@@ -70,10 +106,28 @@ class Measuring:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        if not is_measured(item):
+        self._wanted = is_measured(item)
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
+        with self._running(wanted=bool(fixturedef.baseid)):  # one of a plug-in has none
             return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self) -> Iterator[None]:
+        with self._running():
+            return (yield)
+
+    @contextlib.contextmanager
+    def _running(self, *, wanted: bool = True) -> Iterator[None]:
+        if self._runs or not (wanted and self._wanted):
+            yield
+            return
+        self._runs = True
         self._tracer.start()
         try:
-            return (yield)
+            yield
         finally:
             self._tracer.stop()
+            self._runs = False
