@@ -152,7 +152,8 @@ async def test_a_turn_that_was_detached_is_watched_to_its_end_or_called_off(tmp_
     with closing(sqlite3.connect(file)) as book:
         found = book.execute("SELECT workflow_uuid FROM workflow_status").fetchall()
     assert found == [(turn,)], "the id is told once the book has it, so that whoever asks at once finds the turn"
-    assert punie("turns", "watch", turn, "--json")["stopReason"] == "end_turn"
+    watched = punie("turns", "watch", turn, "--json")
+    assert (watched["stopReason"], watched["beganAt"][-1]) == ("end_turn", "Z")
     detached = punie("ask", "--detach", "--json", "--model", slow, "go")
     turn = detached["turnId"]
     assert punie("turns", "cancel", turn, "--json") == {"turnId": turn, "cancelled": True}

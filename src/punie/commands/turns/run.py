@@ -34,8 +34,8 @@ def _as_object(turn: KnownTurn) -> dict[str, object]:
         "cwd": order.cwd,
         "model": order.model,
         "server": turn.server,
-        "beganAt": turn.began_at,
-        "updatedAt": turn.updated_at,
+        "beganAt": moment(turn.began_at),
+        "updatedAt": moment(turn.updated_at),
     }
 
 
