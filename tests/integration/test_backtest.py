@@ -188,7 +188,7 @@ async def test_a_directory_whose_settings_cannot_be_read_keeps_no_other_row_from
     assert (found.rows, found.undecided, found.agree) == (2, 1, 1)
 
 
-HOSTILE: tuple[object, ...] = (None, True, -1, 1e400, "\x1b[2J\0", "\ud800", [], [[]], {"a": 1})
+HOSTILE: tuple[object, ...] = (None, True, -1, 1e400, "\x1b[2J\0", "\ud800", "//x", [], [[]], {"a": 1})
 
 
 def spoilt(value: Any) -> Iterator[Any]:

@@ -23,7 +23,6 @@ from punie.domain.permission.command_policy import allows_part
 from punie.domain.permission.decisions import Decision
 from punie.domain.permission.policy import decide
 from punie.domain.permission.rules import AnsweredBy, Mode, Rule, Verdict, Words
-from punie.domain.values.paths import covers
 from shellsight.analysis import analyse_argv
 from shellsight.report import CommandPart, Effect, Standing
 from shellsight.surroundings import Surroundings
@@ -35,6 +34,9 @@ _BY_MODE = "mode:"
 
 Need: TypeAlias = tuple[str, ...]
 """One thing that was asked about: a tool and the words of a command, or a tool and a path."""
+
+_Groups: TypeAlias = "defaultdict[frozenset[Need], list[PastDecision]]"
+"""The calls that were asked about the same things."""
 
 
 @frozen
@@ -74,33 +76,47 @@ class _Asked:
 def suggested(past: Sequence[Decided], policies: PolicyFor) -> tuple[Suggestion, ...]:
     """The rules, the one that spares most first; `policies` are those by which `past` was decided."""
     asked = [one for each, now in past if _by_people(each) and (one := _asked(each, now)) is not None]
-    groups: defaultdict[frozenset[Need], list[PastDecision]] = defaultdict(list)
+    groups: _Groups = defaultdict(list)
     for one in asked:
         groups[one.needs].append(one.past)
     refused = _Refused([each for each, _ in past])
-    safe = {rule: needs for rule, needs in _candidates(asked).items() if not refused.by(rule) and _stays_harmless(rule)}
+    safe = {rule: needs for rule, needs in _candidates(asked).items() if not refused.by(rule)}
     chosen: list[Suggestion] = []
     covered: frozenset[Need] = frozenset()
-    while safe and len(chosen) < MOST_RULES:
-        within: defaultdict[Need, list[frozenset[Need]]] = defaultdict(list)
-        for needs in groups:
-            for need in needs:
-                within[need].append(needs)
-        rule = max(safe, key=lambda one: _worth(one, _spared(safe[one], covered, within), groups))
-        found = _spared(safe[rule], covered, within)
-        gained = covered | safe.pop(rule)
-        spared = [each for needs in found for each in groups[needs]]
-        if not spared:
+    while len(chosen) < MOST_RULES:
+        best = _best(safe, groups, covered, tuple(each.rule for each in chosen), policies)
+        if best is None:
             break
-        rules = (*(each.rule for each in chosen), rule)
-        if not all(_spares(each, rules, policies) for each in spared):
-            continue  # something else asks as well
-        covered = gained
-        for needs in found:
-            del groups[needs]
+        rule, needs, found = best
+        covered |= needs
+        spared = [each for group in found for each in groups.pop(group)]
         titles = tuple(dict.fromkeys(each.title for each in spared))[:MOST_TITLES]
         chosen.append(Suggestion(rule, len(spared), titles))
     return tuple(chosen)
+
+
+def _best(
+    safe: dict[Rule, frozenset[Need]], groups: _Groups, covered: frozenset[Need], before: tuple[Rule, ...],
+    policies: PolicyFor,
+) -> tuple[Rule, frozenset[Need], set[frozenset[Need]]] | None:  # fmt: skip
+    """The rule that spares most beside those before it, what it answers, and the groups that it spares.
+
+    The rule is taken out of `safe`, and so is each better one that will not do.
+    """
+    within: defaultdict[Need, list[frozenset[Need]]] = defaultdict(list)
+    for group in groups:
+        for need in group:
+            within[need].append(group)
+    spared = {rule: _spared(needs, covered, within) for rule, needs in safe.items()}
+    for rule in sorted(safe, key=lambda one: _worth(one, spared[one], groups), reverse=True):
+        found = spared[rule]
+        if not found:
+            return None
+        needs, rules = safe.pop(rule), (*before, rule)
+        mine = (each for group in found for each in groups[group])
+        if _stays_harmless(rule) and all(_spares(each, rules, policies) for each in mine):  # else more asks as well
+            return rule, needs, found
+    return None
 
 
 def _spared(
@@ -186,19 +202,24 @@ class _Refused:
         for one, part in _parts(past):
             if one.denied_by_person or _is_doubtful(part):
                 self._commands[one.tool, *part.argv[:1]].add(part.argv)
-        self._paths = [
-            (one, where.path)
-            for one in past
-            for where in one.case.facts.locations
-            if one.denied_by_person or where.secret or not where.inside
-        ]
+        self._folders: set[Need] = set()
+        for one in past:
+            for where in one.case.facts.locations:
+                if one.denied_by_person or where.secret or not where.inside:
+                    self._folders.update((one.tool, folder) for folder in _around(where.path))
 
     def by(self, rule: Rule) -> bool:
         """Whether the rule matches any of them."""
         if rule.command is not None:
             return any(map(rule.begins, self._commands.get((rule.tool, rule.command[0][0]), ())))
-        mine = ((one.case.facts.bases, path) for one, path in self._paths if one.tool == rule.tool)
-        return any(covers(rule.path or "", path, bases) for bases, path in mine)
+        return (rule.tool, (rule.path or "").removesuffix("/**")) in self._folders
+
+
+def _around(path: str) -> Iterator[str]:
+    """The absolute path and every folder around it."""
+    while path.strip("/"):
+        yield path
+        path = posixpath.dirname(path)
 
 
 def _parts(past: Iterable[PastDecision]) -> Iterator[tuple[PastDecision, CommandPart]]:
