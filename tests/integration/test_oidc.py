@@ -274,6 +274,12 @@ async def reaches_nothing(client: Any, session: str, cwd: Path) -> None:
         ("session/fork", params(session, cwd)), ("session/close", {"sessionId": session}),
         ("session/set_mode", {"sessionId": session, "modeId": "auto"}),
         ("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}),
+        ("_session/steering", {"sessionId": session, "prompt": [{"type": "text", "text": "hello"}]}),
+        ("session/set_config_option", {"sessionId": session, "configId": "mode", "value": "auto"}),
+        ("_punie.dev/tools", {"sessionId": session}), ("_punie.dev/executions", {"sessionId": session}),
+        ("_punie.dev/set_tool_enabled", {"sessionId": session, "name": "write_file", "enabled": False}),
+        ("_punie.dev/cancel_executions", {"sessionId": session, "correlationId": "x"}),
+        ("_punie.dev/changes", {"sessionId": session}), ("_punie.dev/rewind", {"sessionId": session, "dryRun": True}),
     ):  # fmt: skip
         with pytest.raises(RpcError) as caught:
             await client.request(method, given)
