@@ -198,10 +198,10 @@ class _Refused:
     """
 
     def __init__(self, past: Sequence[PastDecision]) -> None:
-        self._commands: defaultdict[Need, set[Words]] = defaultdict(set)
+        self._commands: set[Need] = set()
         for one, part in _parts(past):
             if one.denied_by_person or _is_doubtful(part):
-                self._commands[one.tool, *part.argv[:1]].add(part.argv)
+                self._commands.update((one.tool, *part.argv[:size]) for size in range(1, len(part.argv) + 1))
         self._folders: set[Need] = set()
         for one in past:
             for where in one.case.facts.locations:
@@ -211,7 +211,7 @@ class _Refused:
     def by(self, rule: Rule) -> bool:
         """Whether the rule matches any of them."""
         if rule.command is not None:
-            return any(map(rule.begins, self._commands.get((rule.tool, rule.command[0][0]), ())))
+            return (rule.tool, *(choice[0] for choice in rule.command)) in self._commands
         return (rule.tool, (rule.path or "").removesuffix("/**")) in self._folders
 
 
