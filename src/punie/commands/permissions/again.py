@@ -174,7 +174,8 @@ def _text(found: Backtest, rules: Sequence[Suggestion]) -> str:
         blocks.append(f"\n{len(found.unreproduced)} {words}:\n{_lines(found.unreproduced)}")
     for one in rules:
         titles = "".join(f"#   {one_line(title, 100)}\n" for title in one.titles)
-        blocks.append(f"\n# would have spared {one.spares} questions, such as\n{titles}{display_safe(one.toml)}\n")
+        questions = "1 question" if one.spares == 1 else f"{one.spares} questions"
+        blocks.append(f"\n# would have spared {questions}, such as\n{titles}{display_safe(one.toml)}\n")
     return "".join(blocks)
 
 
