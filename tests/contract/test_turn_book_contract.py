@@ -426,6 +426,35 @@ async def test_a_turn_that_a_frozen_database_does_not_take_can_be_cancelled_and_
 
 
 @ONE_LOOP
+async def test_a_turn_that_is_called_off_at_its_first_moment_is_named_until_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dbos")
+    from punie.adapters.durable import book as durable_book
+
+    made, free, work = DbosBooks(tmp_path), threading.Event(), durable_book._Hand.work
+
+    def late(hand: Any) -> str:
+        hand.begun.set()
+        free.wait(60)
+        return work(hand)
+
+    monkeypatch.setattr(durable_book._Hand, "work", late)
+    book = await made.next()
+    with anyio.fail_after(15):  # a step is given up after 20 s
+        steps: Any = await book.begin(ORDER)
+        assert await book.cancel("t-1")
+        free.set()
+        await anyio.to_thread.run_sync(steps._over.wait)
+        assert list(await book.called_off()) == ["t-1"]
+        with pytest.raises(TurnCalledOffError):
+            await steps.took(StepKind.CALL, "write_file")
+        await steps.ended("cancelled")
+        assert list(await book.called_off()) == []
+    await made.close()
+
+
+@ONE_LOOP
 async def test_processes_leave_no_queue_behind(tmp_path: Path) -> None:
     dbos = pytest.importorskip("dbos")
     import apsw

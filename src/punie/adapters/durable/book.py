@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -27,8 +26,8 @@ from dbos import error as dbos_error
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from punie.adapters.durable.orders import ENDED, OPEN, JsonAlone, known_in, order_in, without_pickles, written
-from punie.adapters.durable.place import Place
+from punie.adapters.durable.orders import OPEN, JsonAlone, known_in, order_in, without_pickles, written
+from punie.adapters.durable.place import Place, forget_the_old
 from punie.domain.errors import SessionStoreError
 from punie.domain.session.log import ProcessIdentity
 from punie.domain.values.display import one_line
@@ -44,11 +43,7 @@ QUEUE: Final = "punie-"
 POLL_S: Final = 0.2
 """How often a process looks for a turn that it claims."""
 
-KEPT_DAYS: Final = 30
-"""How long the book lists a turn after its end; the log of its session says more, and stays."""
-
 TIDY_S: Final = 3600.0
-TIDY_AT_ONCE: Final = 1_000
 CLAIM_LIMIT_S: Final = 15.0
 BEGIN_LIMIT_S: Final = 60.0
 STEP_LIMIT_S: Final = 20.0
@@ -95,6 +90,7 @@ class _Hand(TurnSteps):
 
     def work(self) -> str:
         """Record steps as they come, until the last one."""
+        called_off = False
         self.begun.set()
         try:
             while True:
@@ -102,9 +98,13 @@ class _Hand(TurnSteps):
                 self._recorded()
                 if step["kind"] == "end":
                     return step["name"]
-        finally:  # also where another process has the turn, or called it off
+        except dbos_error.DBOSWorkflowCancelledError:
+            called_off = True  # the book names the turn until its end
+            raise
+        finally:  # also where another process has the turn
             self._over.set()
-            self._forget()
+            if not called_off:
+                self._forget()
             self._recorded()
             while not self._reports.empty():
                 self._report = self._reports.get()
@@ -130,6 +130,8 @@ class _Hand(TurnSteps):
             await self._in_thread(self._settled)
         except (TurnCalledOffError, SessionStoreError):
             return  # whoever looks at the turn next finds its end in the session's log
+        finally:
+            self._forget()
 
     def _settled(self) -> None:
         """Wait until the workflow is over in the database too, which follows its last step; a bounded time."""
@@ -215,6 +217,7 @@ class DbosTurnBook(TurnBook):
         def start() -> None:
             with SetWorkflowID(order.turn_id):
                 DBOS.start_workflow(_turn, written(order))
+            hand.begun.wait(CLAIM_LIMIT_S)  # one that is called off before it begins never does
 
         with anyio.move_on_after(BEGIN_LIMIT_S):
             try:
@@ -239,7 +242,7 @@ class DbosTurnBook(TurnBook):
     def _open_turns(self) -> Sequence[Any]:
         if time.monotonic() >= self._tidy_at_s:
             self._tidy_at_s = time.monotonic() + TIDY_S
-            _forget_the_old()
+            forget_the_old()
         return DBOS.list_workflows(status=list(OPEN), name="punie.turn", load_output=False)
 
     async def called_off(self) -> Sequence[str]:
@@ -378,16 +381,6 @@ def _rows(turn_id: str, *states: str) -> Sequence[Any]:
     """The row of that turn, where it is in one of those states; blocks. Raises `SessionStoreError`."""
     with _as_ours():
         return DBOS.list_workflows(workflow_ids=[turn_id], status=list(states), load_input=False)
-
-
-def _forget_the_old() -> None:
-    """Delete turns that ended long ago, and their steps; the rest of them next time."""
-    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).isoformat()
-    old = DBOS.list_workflows(
-        status=list(ENDED), completed_before=before, limit=TIDY_AT_ONCE, load_input=False, load_output=False
-    )
-    if old:
-        DBOS.delete_workflows([each.workflow_id for each in old])
 
 
 def _process_in(server: str) -> ProcessIdentity | None:

@@ -1,18 +1,25 @@
-"""The database of a book of turns."""
+"""The database of a book of turns, and what leaves it in time."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from attrs import frozen
-from dbos import DBOSConfig
+from dbos import DBOS, DBOSConfig
 from sqlalchemy import create_engine
+
+from punie.adapters.durable.orders import ENDED
 
 SCHEMA: Final = "punie_turns"
 OWNER_ONLY: Final = 0o600
+KEPT_DAYS: Final = 30
+"""How long the book lists a turn after its end; the log of its session says more, and stays."""
+
+TIDY_AT_ONCE: Final = 1_000
 
 
 @frozen
@@ -33,3 +40,13 @@ class Place:
         connect = partial(psycopg.connect, self.url, connect_timeout=5)
         engine = create_engine("postgresql+psycopg://", creator=connect, pool_size=4, pool_pre_ping=True)
         return {"name": "punie", "system_database_engine": engine, "dbos_system_schema": SCHEMA}
+
+
+def forget_the_old() -> None:
+    """Delete turns that ended long ago, and their steps; the rest of them next time."""
+    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).isoformat()
+    old = DBOS.list_workflows(
+        status=list(ENDED), completed_before=before, limit=TIDY_AT_ONCE, load_input=False, load_output=False
+    )
+    if old:
+        DBOS.delete_workflows([each.workflow_id for each in old])
