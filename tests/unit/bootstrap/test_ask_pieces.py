@@ -22,7 +22,7 @@ from punie.commands.ask.run import AskMode
 
 pytestmark = pytest.mark.anyio
 
-LOG = logging.getLogger("punie.test.ask")
+LOG = logging.getLogger("test.ask")  # not below "punie", whose handlers other tests leave behind
 WRITE = {"call": {"name": "write_file", "arguments": {"path": "a.txt", "content": "x"}}}
 READ = {"call": {"name": "list_files", "arguments": {}}}
 
