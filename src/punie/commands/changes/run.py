@@ -37,6 +37,7 @@ from punie.domain.session.log import SessionSummary
 from punie.domain.values.display import display_exact, one_line
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
+from punie.mechanics.nearest import did_you_mean
 from punie.ports.sessions import SessionStore
 
 ACCEPT, VERIFY = "accept", "verify"
@@ -140,6 +141,9 @@ def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str |
     if given == VERIFY:
         return run_verify(flags["paths"], cwd, as_json=flags["as_json"])
     action, paths = given if given in {ACCEPT, REJECT} else None, flags["paths"]
+    near = "" if action or given is None else did_you_mean(given, (ACCEPT, REJECT, VERIFY), 0.7)
+    if near:
+        return wrong(f"there is no session {one_line(given or '', 80)}.{near}")
     if flags["patch"] and flags["as_json"]:
         return wrong("--patch and --json exclude each other.")
     if (paths or flags["hunks"] or session) and action is None:
