@@ -159,13 +159,15 @@ async def test_a_request_that_was_cancelled_counts_as_one() -> None:
 
 
 class LostLedger(MemoryUsageLedger):
-    """Cannot be read after the first time."""
+    """Cannot be read after so many times."""
 
-    reads = 0
+    def __init__(self, readable: int = 1) -> None:
+        super().__init__()
+        self.readable, self.reads = readable, 0
 
     async def turns(self, **asked: Any) -> Sequence[TurnRecord] | None:  # type: ignore[override]
         self.reads += 1
-        return await super().turns(**asked) if self.reads == 1 else None
+        return await super().turns(**asked) if self.reads <= self.readable else None
 
 
 async def test_while_earlier_turns_cannot_be_read_those_that_were_known_count_and_a_notice_says_so() -> None:
@@ -175,6 +177,17 @@ async def test_while_earlier_turns_cannot_be_read_those_that_were_known_count_an
     (report,) = await spending.run()
     assert (spending.made, report.stop_reason) == (2, StopReason.MAX_TURN_REQUESTS)
     assert [notice.partition(":")[0] for notice in spending.notices] == [UNREAD, "Most of a budget is used"]
+
+
+@pytest.mark.parametrize("span", ["session", "day"])
+async def test_a_managed_limit_whose_earlier_turns_cannot_be_counted_stops_the_turn_before_its_first_request(
+    span: str,
+) -> None:
+    spending = Spending(limit(f"{span}_requests", 7, managed=7), requests=1)
+    spending.bench.ledger = LostLedger(0)
+    (report,) = await spending.run()
+    assert (spending.made, report.stop_reason) == (0, StopReason.MAX_TURN_REQUESTS)
+    assert f"cannot be counted, and budget.{span}_requests is the policy of this machine" in spending.said
 
 
 async def test_a_person_may_allow_as_much_again_or_lift_the_limit_and_anything_else_stops() -> None:

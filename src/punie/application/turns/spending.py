@@ -31,6 +31,10 @@ UNREAD: Final = "Earlier turns cannot be counted now"
 UNREAD_WORDS: Final = (
     "The figures cannot be read. Until they can, budgets of sessions and days count this turn and what was known."
 )
+UNCOUNTED: Final = (
+    "earlier turns cannot be counted, and budget.{} is the policy of this machine. "
+    "Send the prompt again when the usage records can be read."
+)
 
 MORE = PermissionOption("budget_more", "Once more that much", OptionKind.ALLOW_ONCE)
 LIFT = PermissionOption("budget_lift", "No limit for this session", OptionKind.ALLOW_ALWAYS)
@@ -60,7 +64,10 @@ class SessionBudget:
     """The sums that were read last, each with the moment from which it adds up."""
 
     async def earlier(self, but: Collection[str]) -> Mapping[Span, Spent]:
-        """The sums of the turns that have ended, without those of these ids; the last known while none can be read."""
+        """The sums of the turns that have ended, without those of these ids.
+
+        While they cannot be read they are the last known ones; a span of which nothing is known is missing.
+        """
         spans, found = {limit.span for limit in self.budget.limits}, dict[Span, Spent]()
         since = {Span.SESSION: 0.0, Span.DAY: day_began(self.clock.epoch_s())}
         whose = {Span.SESSION: None, Span.DAY: self.person.books}
@@ -72,8 +79,9 @@ class SessionBudget:
             else:
                 spent = self.budget.spent_in(turn for turn in turns if turn.turn_id not in but)
                 self._known[span] = since[span], spent
-            began, known = self._known.get(span, (0.0, {}))
-            found[span] = known if began == since[span] else {}
+            began, known = self._known.get(span, (-inf, {}))
+            if began == since[span]:
+                found[span] = known
         return found
 
     async def tell(self, key: object, title: str, details: str) -> None:
@@ -151,7 +159,9 @@ class TurnBudget:
         for limit in limits:
             if self.passed is not None:
                 break
-            if self._used(limit) >= self._most(limit):
+            if limit.managed < inf and limit.span is not Span.TURN and limit.span not in self._earlier[1]:
+                self.passed = limit, f"\n\nStopped: {UNCOUNTED.format(limit.name)}"
+            elif self._used(limit) >= self._most(limit):
                 await self._reached(limit)
             elif self._used(limit) >= self._most(limit) * WARN_SHARE:
                 await self._warn(limit)
