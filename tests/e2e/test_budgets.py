@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,10 @@ class Runs:
     def __init__(self, home: Path, project: Path, stub: StubOpenAI) -> None:
         self.home, self.project, self.stub = home, project, stub
         self.session = ""
+        self.noon = f"NOON{datetime.now(UTC).hour - 12:+}"  # a zone where no midnight comes between two runs
 
     def environment(self, **budget: object) -> dict[str, str]:
-        return clean_environment(self.home, **self.stub.environment(), **limits(**budget))
+        return clean_environment(self.home, TZ=self.noon, **self.stub.environment(), **limits(**budget))
 
     def ask(self, *words: str, **budget: object) -> tuple[dict[str, Any], str, int]:
         """The last line of a run, its text and its exit code."""
