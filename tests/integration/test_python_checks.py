@@ -44,6 +44,11 @@ def test_loud(capfd):
 """
 
 
+SETTINGS = '[tool.ruff.lint]\nselect = ["F"]\n[tool.pytest.ini_options]\n'
+BARE = 'addopts = "--disable-plugin-autoload"\n'
+"""Without the plug-ins of this environment, whose loading is most of a short run."""
+
+
 @pytest.fixture
 async def terminals(anyio_backend: object) -> AsyncIterator[LocalTerminals]:
     async with LocalTerminals() as made:
@@ -54,7 +59,7 @@ async def terminals(anyio_backend: object) -> AsyncIterator[LocalTerminals]:
 def root(tmp_path: Path) -> Path:
     place = (tmp_path / "project").resolve()
     (place / "tests").mkdir(parents=True)
-    (place / "pyproject.toml").write_text('[tool.ruff.lint]\nselect = ["F"]\n[tool.pytest.ini_options]\n', "utf-8")
+    (place / "pyproject.toml").write_text(SETTINGS + BARE, "utf-8")
     (place / "good.py").write_text("x: int = 1\n", "utf-8")
     (place / "bad.py").write_text('import os\nx: int = "a"\n', "utf-8")
     (place / "tests/test_it.py").write_text(TESTS, "utf-8")
@@ -114,6 +119,7 @@ async def test_a_type_checker_that_is_given_no_file_fails(
 
 
 async def test_pytest_is_told_in_counts_and_failed_tests(terminals: LocalTerminals, root: Path) -> None:
+    (root / "pyproject.toml").write_text(SETTINGS, "utf-8")
     report = await run(terminals, root, Check.TESTS)
     assert isinstance(report, TestReport)
     assert (report.passed, report.failed, report.errors, report.skipped) == (2, 2, 1, 2)
