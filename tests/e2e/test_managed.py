@@ -14,6 +14,8 @@ import pytest
 POLICY = """
 [permissions]
 mode = "ask"
+[budget]
+day_cost = 20
 [allowed]
 models = ["ollama:*"]
 [[permissions.rules]]
@@ -75,6 +77,8 @@ def test_the_policy_of_the_machine_holds_against_flags_and_variables_until_other
     assert "allowed.models of /etc/punie/managed.toml does not allow the model" in other.stderr
     explained = json.loads(namespace.punie("config", "explain", "permissions.mode", "--json").stdout)
     assert (explained["value"], explained["source"]) == ("ask", "/etc/punie/managed.toml")
+    replayed = namespace.punie("sessions", "replay", "last", "--model", "direct")
+    assert (replayed.returncode, "have budget.day_cost" in replayed.stderr) == (2, True), replayed
     unowned = namespace.run(
         "env", "PUNIE_HOME=/nonexistent", "unshare", "-U", sys.executable, "-m", "punie", "config", "show", "--cwd", "/"
     )  # root has no number there, so that the owner of the file cannot be told

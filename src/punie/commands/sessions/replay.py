@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
+from math import inf
 
 import anyio.to_thread
 from attrs import evolve
@@ -69,6 +70,10 @@ async def _asked(
 ) -> Report:
     """The replay by that model. The settings are the user's own: a project's are not read."""
     settings = user_settings(environ, {"model": model, "engine": engine})
+    for limit in settings.budget.limits:
+        if limit.managed < inf:
+            policy = f"the managed settings of this machine have budget.{limit.name}"
+            raise CommandError(f"no budget counts what a replay asks of a model, and {policy}. Replay without flags.")
     engines = Engines(reach=StoredKeys(environ, state_dir(environ)).reach)
     try:
         made = engine_of(engines, settings)
