@@ -46,7 +46,8 @@ async def test_probes_are_answered_without_a_token_and_with_one_word(serve: Serv
         key = f"Sec-WebSocket-Key: MTIzNDU2Nzg5MDEyMzQ1Ng==\r\nAuthorization: Bearer {TOKEN}"
         assert (await asked_over_http(server, f"HEAD /acp HTTP/1.1\r\n{upgrade}{key}")).startswith("HTTP/1.1 405 ")
         assert (await asked_over_http(server, f"GET /ready HTTP/1.1\r\n{upgrade}{key}")).startswith("HTTP/1.1 200 ")
-        assert await asked_over_http(server, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0") == ""
+        posted = await asked_over_http(server, "POST /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 0")
+        assert posted.startswith("HTTP/1.1 400 ")
 
 
 async def test_a_request_that_comes_a_byte_at_a_time_is_read_as_a_whole(serve: Serve) -> None:
