@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument(
-        "--calls", type=int, default=20, help="the calls of each turn; with fewer, turns end before the kills"
+        "--calls", type=int, default=30, help="the calls of each turn; with fewer, turns end before the kills"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="write what the servers log into this new folder, which stays")
