@@ -156,7 +156,7 @@ async def test_a_person_is_told_what_is_awaited_and_the_line_goes_away(
             assert await mode.run() == 0
     said = capsys.readouterr()
     assert said.err.endswith("\r\x1b[K")
-    assert said.out.endswith("All 2 checks are well.\n")
+    assert said.out.endswith("All 2 checks passed.\n")
 
 
 async def test_a_probe_may_find_nothing_or_several():
@@ -169,7 +169,7 @@ def test_a_line_a_check_and_a_fix_line_where_it_failed():
     assert page.lines(WELL) == "ok    well: as it should be\n"
     assert page.lines(ILL) == "FAIL  ill: broken\n      fix: mend it\n"
     assert summary([WELL, ILL]) == "1 of 2 checks failed: ill.\n"
-    assert summary([WELL]) == "All 1 checks are well.\n"
+    assert summary([WELL]) == "All 1 checks passed.\n"
 
 
 def test_what_strangers_wrote_stays_on_its_line_and_moves_no_cursor():

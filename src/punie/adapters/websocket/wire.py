@@ -43,8 +43,8 @@ class Limits:
 class WebSocketWire:
     """The transport of one client, from the upgrade to the end of the connection.
 
-    `receive` or `send` reports it, and when its token has expired. `person` is the one whom the token names.
-    `receive` or `send` reports it, and when its token has expired. `person` is the one whom the client's token names.
+    `receive` and `send` have one caller each; `watch` runs beside them. `lost` is called once when the client is gone,
+    before `receive` or `send` reports it, and when its token has expired. `person` is the one whom the token names.
     """
 
     stream: anyio.abc.ByteStream

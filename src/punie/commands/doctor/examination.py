@@ -70,7 +70,7 @@ def summary(checks: Sequence[Check]) -> str:
     """The last line."""
     failed = [check.name for check in checks if not check.ok]
     if not failed:
-        return f"All {len(checks)} checks are well.\n"
+        return f"All {len(checks)} checks passed.\n"
     return f"{len(failed)} of {len(checks)} checks failed: {', '.join(one_line(name) for name in failed)}.\n"
 
 
