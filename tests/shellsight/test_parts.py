@@ -60,6 +60,32 @@ def test_words_or_surroundings_that_are_not_are_not(line: str) -> None:
     assert not report(line).parts[-1].literal
 
 
+@pytest.mark.parametrize(
+    ("line", "brings"),
+    [
+        ("ruff @options.txt", True),
+        ("ruff check src @options.txt", True),
+        ("ruff check -- '@'options.txt", True),
+        ("uv run pytest -q @options.txt", True),
+        ("python -m mypy @options.txt", True),
+        (".venv/bin/pytest -k @slow", True),  # pytest reads the file, whatever comes before
+        ("javac -d build @options.txt", True),
+        ("rustc @options.txt", True),
+        ("ld -o x @options.txt", True),
+        ("pytest @*", True),
+        ("ruff check a@b.py", False),
+        ("git show @", False),
+        ("pnpm --filter @scope/name test", False),
+        ("grep -rn @property src", False),
+        ("playwright test --grep @smoke", False),
+    ],
+)
+def test_a_file_of_further_arguments_brings_what_no_prefix_speaks_for(line: str, brings: bool) -> None:
+    (part,) = report(line).parts
+    asks = part.inline_code and part.standing > Standing.ORDINARY
+    assert (asks or not part.literal) is brings
+
+
 def test_a_variable_of_the_line_is_known() -> None:
     assert report("f=src/a.py; wc -l $f").parts[-1].argv == ("wc", "-l", "src/a.py")
     assert [part.argv for part in report("for f in a b; do cat $f; done").parts] == [("cat", "a"), ("cat", "b")]

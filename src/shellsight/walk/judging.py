@@ -33,6 +33,13 @@ STARTUP_NAMES = prefixes(
 )
 _ANYWHERE = names("echo printf true false : pwd date uname whoami cd exit sleep")
 _SYSTEM = prefixes("/etc /usr /bin /sbin /lib /boot /sys /proc /System /Library /var/spool /opt")
+_ARGUMENT_FILES = names(
+    "ruff ty pytest py.test mypy dmypy javac java javadoc jar javap jdeps jlink jpackage kotlinc kotlin scalac scala "
+    "groovy groovyc tsc rustc rustdoc swift swiftc dotnet msbuild csc vbc fsc mcs vstest.console protoc cc c++ gcc g++ "
+    "gfortran gcov cpp as ar ld ld.bfd ld.gold lld ld.lld nm objcopy objdump ranlib readelf size strings strip nvcc "
+    "clang clang++ clang-cl clang-format clang-tidy flang llvm-ar llvm-nm llvm-objdump llvm-strip"
+)
+"""Programs to which a word `@FILE` stands for the arguments in that file."""
 _READABLE_DEVICES = names("/dev/null /dev/stdin /dev/zero /dev/urandom /dev/random /dev/fd /dev/tty")
 
 
@@ -44,6 +51,9 @@ def judged(call: Call, word: Arg, state: State) -> Outcome:
         return unknown(f"this line itself says what {call.name} means")
     outcome = _by_name(call, word)
     outcome = stricter(outcome, _doubts(call, outcome))
+    if call.name.rpartition("/")[2] in _ARGUMENT_FILES and (file := _argument_file(call)) is not None:
+        doubt = unknown(f"takes more arguments from a file: {file.shown}")
+        outcome = evolve(stricter(outcome, doubt), inline_code=True)
     if outcome.own and (outcome.standing is Standing.ORDINARY or outcome.proviso or call.name == "git"):
         # A folder of the project may be a link: what acts there, or takes its settings from there, has to be inside.
         elsewhere = tuple(PathUse(cwd, PathEffect.READ) for cwd in call.cwds if cwd != call.start)
@@ -117,6 +127,11 @@ def _doubts(call: Call, outcome: Outcome) -> Outcome:
     if outcome.own and (acts or call.name == "git") and not all(is_below(cwd, (call.start,)) for cwd in call.cwds):
         return unknown("it acts in another folder, whose settings may run programs")
     return FINE
+
+
+def _argument_file(call: Call) -> Arg | None:
+    """The first word that may become `@FILE`."""
+    return next((arg for arg in call.args if (arg.prefix or arg.text).startswith("@")), None)
 
 
 def of_path(use: PathUse, home: str) -> Outcome:

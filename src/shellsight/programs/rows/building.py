@@ -40,7 +40,7 @@ ROWS = (
     ),
     Row(
         "c++ cc clang clang++ g++ gcc",
-        coded("-B -fplugin -wrapper -specs -Xclang -load @"),
+        coded("-B -fplugin -wrapper -specs -Xclang -load"),
         (
             "* -o/home/me/x x.c => ordinary: writes /home/me/x, looks at x.c",
             "* -wrapper ./evil.sh x.c => dangerous: runs code",
@@ -120,9 +120,7 @@ ROWS = (
     ),
     Row(
         "java",
-        coded(
-            "-agentpath -agentlib -javaagent -cp -classpath --class-path -jar -Xbootclasspath -XX:OnError -XX:OnOut @"
-        ),
+        coded("-agentpath -agentlib -javaagent -cp -classpath --class-path -jar -Xbootclasspath -XX:OnError -XX:OnOut"),
         ("java => ordinary", "java --version => safe"),
     ),
     Row("crystal", tool, ("crystal eval 'exit' => dangerous: runs code", "crystal => ordinary"), code="eval"),
