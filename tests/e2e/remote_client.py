@@ -21,7 +21,8 @@ from attrs import define, field
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from punie.adapters.websocket.server import Door, WebSocketServer
+from punie.adapters.websocket.door import Door
+from punie.adapters.websocket.server import WebSocketServer
 from punie.adapters.websocket.wire import Limits
 from punie.commands.serve.clients import ServedClients, served_clients
 from tests.e2e.draft_client import DraftClient
@@ -208,19 +209,25 @@ async def served(
     handshakes: int = 8,
     draft: bool = False,
     sessions: int = 100,
+    each: int = 100,
 ) -> AsyncIterator[Server]:
-    """A server in this process, on a port of its own. Whatever its clients do, nothing of it is a fault."""
+    """A server in this process, on a port of its own. Whatever its clients do, nothing of it is a fault.
+
+    `each` is how many sessions and connections a person may have.
+    """
     log, environ = logging.getLogger("punie.test.serve"), clean_environment(home, **(env or {}))
     faults = _Faults(logging.ERROR)
     log.addHandler(faults)
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listening,
-        served_clients(environ, {"model": model}, log, grace_s, draft=draft, sessions_limit=sessions) as clients,
+        served_clients(
+            environ, {"model": model}, log, grace_s, draft=draft, sessions_limit=sessions, person_limit=each
+        ) as clients,
         anyio.create_task_group() as tasks,
     ):
         entry = door or Door(TOKEN)
         server = WebSocketServer(
-            entry, limits or Limits(SIZE_LIMIT), log, connections, handshakes, probes=clients.probes
+            entry, limits or Limits(SIZE_LIMIT), log, connections, each, handshakes, probes=clients.probes
         )
         tasks.start_soon(server.serve, listening, clients.serve)
         try:

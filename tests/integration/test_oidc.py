@@ -27,7 +27,8 @@ from punie.adapters.registry import fetch_text
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.usage import SqliteUsageLedger
-from punie.adapters.websocket.server import Door, WebSocketServer
+from punie.adapters.websocket.door import Door
+from punie.adapters.websocket.server import WebSocketServer
 from punie.adapters.websocket.wire import Limits, WebSocketWire
 from punie.bootstrap.settings.sources import load_settings
 from punie.commands.serve.run import ServeError, admitting

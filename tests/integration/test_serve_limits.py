@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from websockets.exceptions import InvalidStatus
 
+from punie.adapters.websocket.door import Door
+from punie.domain.values.person import Admitted, Person
 from tests.e2e import scripts
 from tests.e2e.conftest import project  # noqa: F401 - a fixture
 from tests.e2e.raw_client import RpcError
-from tests.e2e.remote_client import RemoteClient, Server, served
+from tests.e2e.remote_client import TOKEN, RemoteClient, Server, served
 from tests.e2e.scripts import call, text
-from tests.integration.test_serve import left_with_a_question, params, words
+from tests.integration.test_serve import left_with_a_question, params, until, words
+from tests.integration.test_serve_strangers import socket_to, upgrade
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-14")]
 
 Serve = Callable[[], AbstractAsyncContextManager[Server]]
+
+
+async def by_name(token: str) -> Admitted:
+    """Each token is the name of its person."""
+    return Admitted(Person(token))
+
+
 SCRIPT = [text("one "), call("write_file", path="a.txt", content="A"), text("two")]
 
 
@@ -122,3 +134,73 @@ async def test_a_session_that_could_not_be_opened_takes_no_place(serve: Serve) -
         for _ in range(3):
             await client.new_session(server.project)
         await full(client, server, "session/new")
+
+
+async def test_a_person_has_as_many_sessions_and_connections_as_one_may_and_leaves_room_for_others(
+    tmp_path: Path,
+    project: Path,  # noqa: F811 - a fixture
+) -> None:
+    door = Door(TOKEN, admit=by_name)
+    async with (
+        served(tmp_path / "home", project, door=door, connections=6, sessions=5, each=2) as server,
+        server.client(token="anna") as client,
+        server.client(token="anna") as second,
+        server.client(token="bert") as other,
+    ):
+        for one in (client, second, other):
+            await one.initialize()
+        with pytest.raises(InvalidStatus) as refused:
+            async with server.client(token="anna"):
+                pass
+        assert refused.value.response.status_code == 429
+        assert b"You have 2 connections to this server already" in (refused.value.response.body or b"")
+
+        first = await client.new_session(server.project)
+        await second.new_session(server.project)
+        await full(client, server, "session/new")
+        await full(client, server, "session/fork", first)
+        await other.new_session(server.project)
+        await client.request("session/close", {"sessionId": first})
+        lost = await second.new_session(server.project)
+
+        second.cut()  # what waits for its client makes room for its own person alone
+        await until(lambda: server.clients is not None and server.clients.reception._rooms[lost].owner is None)
+        await other.new_session(server.project)
+        await full(other, server, "session/new")
+        await client.new_session(server.project)
+        async with server.client() as keeper:
+            await keeper.initialize()
+            await keeper.new_session(server.project)
+            await keeper.new_session(server.project)  # in place of the one of anna's that still waits
+            await full(keeper, server, "session/new")
+
+
+async def test_of_many_that_connect_at_once_no_more_get_in_than_may(
+    tmp_path: Path,
+    project: Path,  # noqa: F811 - a fixture
+) -> None:
+    told, there, all_there = Counter[tuple[str, bytes]](), list[str](), anyio.Event()
+
+    async def admit(token: str) -> Admitted:
+        there.append(token)
+        if len(there) == 16:
+            all_there.set()
+        await all_there.wait()
+        return Admitted(Person(token))
+
+    async with (
+        served(
+            tmp_path / "home", project, door=Door(TOKEN, admit=admit), connections=5, handshakes=20, each=3
+        ) as server,
+        AsyncExitStack() as stack,
+    ):
+        callers = [(name, await stack.enter_async_context(socket_to(server))) for name in ["anna", "bert"] * 8]
+        for name, stream in callers:
+            head = "\r\n".join([*upgrade(server), f"Authorization: Bearer {name}"])
+            await stream.send(f"{head}\r\n\r\n".encode())
+        with anyio.fail_after(5):
+            for name, stream in callers:
+                told[name, (await stream.receive()).split()[1]] += 1
+    assert told["anna", b"101"] + told["bert", b"101"] == 5
+    assert told["anna", b"101"] <= 3 >= told["bert", b"101"]
+    assert {status for _, status in told} <= {b"101", b"429", b"503"}

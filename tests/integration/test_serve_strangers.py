@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.frames import Opcode
 from websockets.typing import Subprotocol
 
-from punie.adapters.websocket.server import Door
+from punie.adapters.websocket.door import Door
 from punie.adapters.websocket.wire import Limits
 from tests.e2e.conftest import project  # noqa: F401 - a fixture
 from tests.e2e.remote_client import SIZE_LIMIT, TOKEN, Server, served

@@ -265,14 +265,15 @@ class ServerEndingError(ToldToClient):
 
 @define
 class TooManySessionsError(ToldToClient):
-    """The limit of open sessions is reached, and none of them can be closed to make room."""
+    """The limit of open sessions, of all or of one person, is reached; none can be closed to make room."""
 
     code = "too_many_sessions"
     sentence = (
-        "{e.limit} sessions are open here, which is as many as may be, and each of them is in use. Close one "
+        "{e.limit} sessions{e.whose} are open here, which is as many as may be, and each of them is in use. Close one "
         "(session/close; it stays in session/list), then try again."
     )
     limit: int
+    whose: str = ""
 
 
 @define

@@ -1,18 +1,16 @@
 """The WebSocket server: connections are accepted, checked and upgraded, in bounded time and number.
 
-The checks are those of docs/serve.md ("Security"). No part of a request is copied into a log or an answer, since a
-client may have put its token anywhere.
+No part of a request is copied into a log, since a client may have put its token anywhere.
 """
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 import logging
 import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from http import HTTPStatus
 from math import inf
 from typing import TypeAlias, cast
@@ -20,132 +18,24 @@ from typing import TypeAlias, cast
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup
 from anyio.streams.stapled import MultiListener
-from attrs import define, field, frozen
-from websockets.datastructures import Headers
+from attrs import define, field
 from websockets.exceptions import SecurityError
 from websockets.frames import CloseCode
 from websockets.http11 import MAX_LINE_LENGTH, Request
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from punie.adapters.websocket.door import Door, Refusal
 from punie.adapters.websocket.wire import CHUNK_BYTES, LOST, Limits, WebSocketWire
-from punie.domain.values.person import Admitted, NotAdmitted
+from punie.domain.values.person import Admitted
 
 SUBPROTOCOL = "acp"
-TOKEN_PREFIX = "bearer."  # noqa: S105 - the name of a way to send a token, none itself
-"""A browser cannot set headers, so it offers the subprotocols `acp` and this prefix followed by the token."""
-
-
-Admit: TypeAlias = Callable[[str], Awaitable[Admitted | NotAdmitted]]
-"""Checks a token that is not the server's own; takes no longer than a handshake may."""
 
 Probe: TypeAlias = Callable[[], Awaitable[tuple[bool, str]]]
 """Answers a probe, in bounded time: whether all is well, and a word."""
 
 LetIn: TypeAlias = tuple[WebSocketWire, float]
 """A client and the seconds until its token expires."""
-
-
-@frozen
-class Refusal:
-    """An HTTP response in place of the upgrade to a WebSocket; `words` is its body."""
-
-    status: HTTPStatus
-    words: str
-
-
-@frozen
-class Door:
-    """The access rules of one server.
-
-    `token` is what a client has to present, or one that `admit` takes, `path` the only path that is served, `origins`
-    the browser origins that are allowed. With `local_only`, for a server on the loopback interface, the `Host` header
-    must name this machine.
-    """
-
-    token: str
-    path: str = "/acp"
-    origins: frozenset[str] = frozenset()
-    local_only: bool = True
-    admit: Admit | None = None
-
-    async def answer(self, request: Request) -> Refusal | Admitted:
-        """The visitor, or why the request is refused. A client without a token is told about the token only."""
-        headers = request.headers
-        if self.local_only and not _names_this_machine(_only(headers, "Host")):
-            return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "This server is asked for by the name localhost only.")
-        if "Origin" in headers and _origin(_only(headers, "Origin") or "") not in self.origins:
-            return Refusal(HTTPStatus.FORBIDDEN, "This origin is not allowed; see punie serve --allow-origin.")
-        visitor = await self._visitor(_token_in(headers))
-        if isinstance(visitor, NotAdmitted):
-            status = HTTPStatus.SERVICE_UNAVAILABLE if visitor.try_again else HTTPStatus.UNAUTHORIZED
-            why = f" This one is refused: {visitor.words}." if visitor.words else ""
-            return Refusal(status, f"A valid token is needed: Authorization: Bearer TOKEN.{why}")
-        if request.path.partition("?")[0] != self.path:
-            return Refusal(HTTPStatus.NOT_FOUND, f"There is nothing here; the agent is at {self.path}.")
-        return visitor
-
-    async def _visitor(self, given: str | None) -> Admitted | NotAdmitted:
-        """Compare with the own token in constant time, so that the time says nothing about a wrong one."""
-        if given is None:
-            return NotAdmitted("")
-        if hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode("ascii")):
-            return Admitted()
-        return NotAdmitted("") if self.admit is None else await self.admit(given)
-
-
-def _token_in(headers: Headers) -> str | None:
-    """The token that a request carries; None where it has none, or more than one."""
-    given = _only(headers, "Authorization")
-    if given is not None:
-        scheme, _, token = given.partition(" ")
-        return token.strip() if scheme.lower() == "bearer" else None
-    offered = [word.strip() for value in headers.get_all("Sec-WebSocket-Protocol") for word in value.split(",")]
-    tokens = [word.removeprefix(TOKEN_PREFIX) for word in offered if word.startswith(TOKEN_PREFIX)]
-    return tokens[0] if len(tokens) == 1 else None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a socket bound to this host is reachable from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
-    except ValueError:
-        return False
-
-
-def normal_origin(origin: str) -> str | None:
-    """The origin in the form that browsers send, or None where the text is no origin.
-
-    `null` is refused as well: every sandboxed page sends it.
-    """
-    scheme, separator, rest = _origin(origin).partition("://")
-    if not separator or not scheme or not rest or not rest.isprintable() or any(sign in rest for sign in "/?#@* "):
-        return None
-    return f"{scheme}://{rest}"
-
-
-def _origin(given: str) -> str:
-    return given.strip().lower().removesuffix("/")
-
-
-def _names_this_machine(host: str | None) -> bool:
-    """Whether a `Host` header names the loopback interface.
-
-    In DNS rebinding, a page under a foreign name that resolves to this machine sends the foreign name.
-    """
-    if host is None:
-        return False
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return is_loopback(name)
-
-
-def _only(headers: Headers, name: str) -> str | None:
-    """The single value of a header; None where the header is missing or repeated."""
-    values = headers.get_all(name)
-    return values[0] if len(values) == 1 else None
-
 
 CONNECTIONS_LIMIT = 64
 HANDSHAKES_LIMIT = 32
@@ -166,7 +56,8 @@ Serve = Callable[[WebSocketWire], Awaitable[None]]
 class WebSocketServer:
     """Accepts WebSocket clients; each is served in a task of its own. Lives as long as the server.
 
-    `connections_limit` bounds the clients that are served at once, `handshakes_limit` those still in their handshake.
+    `connections_limit` bounds the clients that are served at once, `person_limit` those of one person whom a token
+    names, and `handshakes_limit` those still in their handshake.
     `probes` answer GET and HEAD at their paths, for everyone: load balancers have no token.
     """
 
@@ -174,10 +65,11 @@ class WebSocketServer:
     limits: Limits
     log: logging.Logger
     connections_limit: int = CONNECTIONS_LIMIT
+    person_limit: int = CONNECTIONS_LIMIT
     handshakes_limit: int = HANDSHAKES_LIMIT
     probes: Mapping[str, Probe] = field(factory=dict[str, Probe])
     _refusing: bool = field(default=False, init=False)
-    _open: int = field(default=0, init=False)
+    _open: Counter[str] = field(factory=Counter[str], init=False)
     _shaking: dict[anyio.CancelScope, str] = field(factory=dict[anyio.CancelScope, str], init=False)
     _accepting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
 
@@ -208,12 +100,12 @@ class WebSocketServer:
             clients.start_soon(self._one, stream, client)
 
     async def _one(self, stream: SocketStream, client: Serve) -> None:
+        place = ExitStack()
         try:
-            let_in = await self._let_in(stream)
+            let_in = await self._let_in(stream, place)
             if let_in is None:
                 return
             wire, left_s = let_in
-            self._open += 1
             late = False
 
             async def expire() -> None:
@@ -229,21 +121,22 @@ class WebSocketServer:
                     await client(wire)
                     connected.cancel_scope.cancel()
             finally:
-                self._open -= 1
+                place.close()
                 code = CloseCode.POLICY_VIOLATION if late else CloseCode.GOING_AWAY
                 await wire.close(code, "the token has expired; come back with another" if late else "")
         except Exception:  # the fault of one client's connection ends that connection alone
             self.log.exception("a connection failed")
         finally:
+            place.close()
             await anyio.aclose_forcefully(stream)
 
-    async def _let_in(self, stream: SocketStream) -> LetIn | None:
+    async def _let_in(self, stream: SocketStream, place: ExitStack) -> LetIn | None:
         self._make_room()
         address: object = stream.extra(SocketAttribute.remote_address, ("",))[0]  # noqa: S610 - no Django
         with anyio.move_on_after(self.limits.handshake_s) as handshake:
             self._shaking[handshake] = str(address)
             try:
-                return await self._shake_hands(stream)
+                return await self._shake_hands(stream, place)
             except LOST:
                 self.log.info("a client left during its handshake")
                 return None
@@ -264,7 +157,7 @@ class WebSocketServer:
             oldest.cancel()
             self.log.warning("over %d clients are at their handshake: one was closed", self.handshakes_limit)
 
-    async def _shake_hands(self, stream: SocketStream) -> LetIn | None:
+    async def _shake_hands(self, stream: SocketStream, place: ExitStack) -> LetIn | None:
         protocol = ServerProtocol(
             select_subprotocol=_subprotocol, max_size=self.limits.message_bytes, logger=_quiet(self.log)
         )
@@ -287,6 +180,7 @@ class WebSocketServer:
             return None
         answer = await self._answer(cast("Request", request))
         if isinstance(answer, Admitted):
+            self._take(place, answer.person.owner)
             response = protocol.accept(cast("Request", request))
             response.headers[CONNECTION_ID] = uuid.uuid4().hex
         else:
@@ -320,11 +214,27 @@ class WebSocketServer:
 
     async def _answer(self, request: Request) -> Refusal | Admitted:
         answer = await self.door.answer(request)
-        if isinstance(answer, Admitted) and self._refusing:
+        if not isinstance(answer, Admitted):
+            return answer
+        if self._refusing:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, ENDING)
-        if isinstance(answer, Admitted) and self._open >= self.connections_limit:
+        owner = answer.person.owner
+        if owner and self._open[owner] >= self.person_limit:
+            words = f"You have {self.person_limit} connections to this server already. Close one, then try again."
+            return Refusal(HTTPStatus.TOO_MANY_REQUESTS, words)
+        if self._open.total() >= self.connections_limit:
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, f"{self.connections_limit} clients are connected already.")
         return answer
+
+    def _take(self, place: ExitStack, owner: str) -> None:
+        """Count the connection, until its place is closed."""
+
+        def leave() -> None:
+            self._open[owner] -= 1
+            self._open += Counter()  # forgets those who have none
+
+        self._open[owner] += 1
+        place.callback(leave)
 
 
 def _unread(error: Exception) -> Refusal:

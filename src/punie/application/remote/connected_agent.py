@@ -185,7 +185,7 @@ class _Entered:
 
     async def reserve(self) -> None:
         """Reserve a place for the session. Raises `TooManySessionsError`."""
-        await self.agent.reception.reserve()
+        await self.agent.reception.reserve(self.agent.person.owner)
         self.reserved = True
 
     def __call__(self, session_id: str) -> Peer:
@@ -219,7 +219,7 @@ class _Entered:
         """Return the reserved place, which the session has taken or does not need."""
         if self.reserved:
             self.reserved = False
-            self.agent.reception.give_back()
+            self.agent.reception.give_back(self.agent.person.owner)
 
 
 async def _told_to_the_end(turn: PromptTurn, held: HeldSink) -> TurnReport:

@@ -42,8 +42,8 @@ class Reception(OwnTaskGroup):
 
     A `holder` is a connection, compared by identity. A session whose client lost its connection goes on for `grace_s`
     seconds, and for `wait_s` more while a turn runs that survives its process; then it is closed, and its log stays in
-    the store. At `sessions_limit` a new session closes one without a client: the one that is idle and kept, and has
-    waited the longest.
+    the store. At `sessions_limit`, or at `person_limit` of a person whom a token names, a new session closes one of
+    them without a client: the one that is idle and kept, and has waited the longest.
     """
 
     agent: PunieAgent
@@ -51,10 +51,13 @@ class Reception(OwnTaskGroup):
     grace_s: float = GRACE_S
     away_limit_s: float = AWAY_LIMIT_S
     sessions_limit: int = SESSIONS_LIMIT
+    person_limit: int = SESSIONS_LIMIT
     wait_s: float = 86_400.0
     draining: bool = field(default=False, init=False)
-    _coming: int = field(default=0, init=False)
-    _closing: dict[str, anyio.Event] = field(factory=dict[str, anyio.Event], init=False)
+    _coming: list[str] = field(factory=list[str], init=False)
+    """The owner of each place that is reserved."""
+    _closing: dict[str, tuple[str, anyio.Event]] = field(factory=dict[str, tuple[str, anyio.Event]], init=False)
+    """The owner of each session that closes."""
     _rooms: dict[str, Room] = field(factory=dict[str, Room], init=False)
 
     def room(self, session_id: str) -> Room | None:
@@ -79,7 +82,7 @@ class Reception(OwnTaskGroup):
     def known(self, holder: Holder, session_id: str) -> Room | None:
         """The session, None where it is not open. Raises `UnknownSessionError` where it is another person's."""
         room = self.room(session_id)
-        if room is not None and room.asked.spec.person.owner != holder.person.owner:
+        if room is not None and room.whose != holder.person.owner:
             raise UnknownSessionError(session_id)
         return room
 
@@ -123,37 +126,47 @@ class Reception(OwnTaskGroup):
         with suppress(UnknownSessionError):
             await self.close(room.id)
 
-    async def reserve(self) -> None:
-        """Reserve a place for one more session, until `enter` or `give_back`.
+    async def reserve(self, owner: str) -> None:
+        """Reserve a place for one more session of that person, until `enter` or `give_back`.
 
         Raises `TooManySessionsError`, and as `check_open`.
         """
         self.check_open()
-        while self._places() >= self.sessions_limit:
-            closing = next(iter(self._closing.values()), None)
-            longest = self._longest_away()
+        while (full := self._full(owner)) is not None:
+            of = owner if full.whose else None
+            closing = next((closed for whose, closed in self._closing.values() if of in {None, whose}), None)
+            longest = self._longest_away(of)
             if longest is not None:
-                self.log.info("session %s: closed, for %d are open", longest.id, self.sessions_limit)
+                self.log.info("session %s: closed, for %d%s are open", longest.id, full.limit, full.whose)
                 with suppress(UnknownSessionError):  # the session ended meanwhile
                     await self.close(longest.id)
             elif closing is not None:
                 await closing.wait()
             else:
-                raise TooManySessionsError(self.sessions_limit)
-        self._coming += 1
+                raise full
+        self._coming.append(owner)
 
-    def _places(self) -> int:
+    def _full(self, owner: str) -> TooManySessionsError | None:
+        """The limit that is reached for that person."""
         for session_id in tuple(self._rooms):
             self.room(session_id)  # forgets a session that ended
-        return len(self._rooms) + len(self._closing) + self._coming
+        taken = [room.whose for room in self._rooms.values()]
+        taken += [*(whose for whose, _ in self._closing.values()), *self._coming]
+        if owner and taken.count(owner) >= self.person_limit:
+            return TooManySessionsError(self.person_limit, " of yours")
+        return TooManySessionsError(self.sessions_limit) if len(taken) >= self.sessions_limit else None
 
-    def give_back(self) -> None:
+    def give_back(self, owner: str) -> None:
         """Return a reserved place, which is taken or not needed."""
-        self._coming -= 1
+        self._coming.remove(owner)
 
-    def _longest_away(self) -> Room | None:
-        """The session that waits for its client the longest, of those that are idle and can be loaded again."""
-        return min(filter(self._idles, self._rooms.values()), key=lambda room: room.left_s, default=None)
+    def _longest_away(self, owner: str | None) -> Room | None:
+        """The session that waits for its client the longest, of those that are idle and can be loaded again.
+
+        Of that person, or of all for None.
+        """
+        idle = (room for room in self._rooms.values() if owner in {None, room.whose} and self._idles(room))
+        return min(idle, key=lambda room: room.left_s, default=None)
 
     def _idles(self, room: Room) -> bool:
         live = self.agent.live(room.id)
@@ -182,7 +195,8 @@ class Reception(OwnTaskGroup):
         room = self._rooms.get(session_id)
         if room is not None:
             self.forget(room)
-        closed = self._closing[session_id] = anyio.Event()
+        closed = anyio.Event()
+        self._closing[session_id] = ("" if room is None else room.whose, closed)
         try:
             await self.agent.close_session(session_id)
         finally:
@@ -192,7 +206,7 @@ class Reception(OwnTaskGroup):
     async def settled(self, session_id: str) -> None:
         """Wait until the session of that id, which may be closing, can be opened again."""
         while (closing := self._closing.get(session_id)) is not None:
-            await closing.wait()
+            await closing[1].wait()
 
     def vacate(self, room: Room) -> None:
         """Begin to wait for a client, unless the session is closing; returns at once."""

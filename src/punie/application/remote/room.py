@@ -139,6 +139,11 @@ class Room:
     waiting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
     held: HeldSink | None = field(default=None, init=False)
 
+    @property
+    def whose(self) -> str:
+        """The name of the person by which the session is kept; empty for all accounts."""
+        return self.asked.spec.person.owner
+
     def take(self, owner: object) -> None:
         """Give the session to that connection, and stop waiting for a client."""
         self.owner = owner

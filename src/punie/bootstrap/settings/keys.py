@@ -314,6 +314,10 @@ DRAIN_S = Key(
     "that survive their server are left to another one",
     NEVER, page="serve.md#how-it-ends",
 )
+SERVE_PER_PERSON = Key(
+    "serve.per_person", WHOLE, 20, "how many sessions, and how many connections, one person whom a token names may "
+    "have open in a server", LOWERS, page="serve.md#who-is-it",
+)
 OIDC_ISSUER = Key(
     "serve.oidc.issuer", Kind("an https address, or an http address on this machine", parse_issuer), None,
     "the OpenID Connect issuer whose tokens `punie serve` takes beside its own, exactly as in their `iss`",
@@ -323,13 +327,11 @@ OIDC_AUDIENCE = Key(
     "serve.oidc.audience", TEXT, None, "the audience that these tokens must be for", NEVER, page="serve.md#who-is-it",
 )
 OIDC_PERSON = Key(
-    "serve.oidc.person_claim", TEXT, "sub",
-    "the claim that names the person; `email` counts where the issuer has verified it",
+    "serve.oidc.person_claim", TEXT, "sub", "the claim that names the person; `email` counts where it is verified",
     NEVER, page="serve.md#who-is-it",
 )
 OIDC_GROUPS = Key(
-    "serve.oidc.groups_claim", TEXT, "groups", "the claim that lists the person's groups", NEVER,
-    page="serve.md#who-is-it",
+    "serve.oidc.groups_claim", TEXT, "groups", "the claim of the person's groups", NEVER, page="serve.md#who-is-it",
 )
 OIDC_ALGORITHMS = Key(
     "serve.oidc.algorithms", Kind("a list of asymmetric algorithms", parse_algorithms), ("RS256", "ES256"),

@@ -132,11 +132,12 @@ async def served_clients(
     *,
     draft: bool = False,
     sessions_limit: int = SESSIONS_LIMIT,
+    person_limit: int = SESSIONS_LIMIT,
 ) -> AsyncGenerator[ServedClients]:
     """The agent and its reception; at the end, turns and sessions end as well."""
     async with (
         own_agent(environ, flags, log) as agent,
-        Reception(agent, log, grace_s, sessions_limit=sessions_limit) as reception,
+        Reception(agent, log, grace_s, sessions_limit=sessions_limit, person_limit=person_limit) as reception,
     ):
         stored = await agent.keeping()
         if stored.book is not None:

@@ -27,6 +27,7 @@ from punie.bootstrap.settings.keys import (
     OIDC_GROUPS,
     OIDC_ISSUER,
     OIDC_PERSON,
+    SERVE_PER_PERSON,
 )
 from punie.bootstrap.settings.settings import Settings
 from punie.commands.acp.run import max_line_bytes
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from anyio.abc import SocketStream
     from anyio.streams.stapled import MultiListener
 
-    from punie.adapters.websocket.server import Admit
+    from punie.adapters.websocket.door import Admit
 
 
 EXTRA = "punie serve needs a library that is not installed: {}"
@@ -88,7 +89,8 @@ def run_serve(**flags: Any) -> int:
 async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.Logger) -> int:
     """Serve until a signal comes; returns the exit code. Raises `ServeError` where it cannot start."""
     try:
-        from punie.adapters.websocket.server import CONNECTIONS_LIMIT, Door, WebSocketServer, is_loopback, normal_origin
+        from punie.adapters.websocket.door import Door, is_loopback, normal_origin
+        from punie.adapters.websocket.server import CONNECTIONS_LIMIT, WebSocketServer
         from punie.adapters.websocket.wire import Limits
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "websockets":
@@ -115,12 +117,13 @@ async def serve(options: ServeOptions, environ: Mapping[str, str], log: logging.
                     options.grace_s,
                     draft=options.draft,
                     sessions_limit=options.max_sessions,
+                    person_limit=settings[SERVE_PER_PERSON],
                 ) as clients,
                 anyio.create_task_group() as watching,
             ):
-                limits = Limits(max_line_bytes(environ))
-                most = max(CONNECTIONS_LIMIT, options.max_sessions)
-                server = WebSocketServer(door, limits, log.getChild("serve"), most, probes=clients.probes)
+                limits, most = Limits(max_line_bytes(environ)), max(CONNECTIONS_LIMIT, options.max_sessions)
+                each = settings[SERVE_PER_PERSON]
+                server = WebSocketServer(door, limits, log.getChild("serve"), most, each, probes=clients.probes)
                 ending = Ending(server, clients, watching, files, settings[DRAIN_S], log)
                 await watching.start(watch_signals, ending.signalled)
                 sys.stdout.write(_ready(options, port, path))
