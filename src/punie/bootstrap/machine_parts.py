@@ -25,12 +25,7 @@ from punie.application.tools.session_tool import Services
 from punie.application.tools.terminals.get_shell_info import ShellInfo
 from punie.application.tools.terminals.terminal_tool import TerminalLedger
 from punie.bootstrap.session_setup import SessionSetup, Shared
-from punie.bootstrap.settings.keys import (
-    CODE_SERVER,
-    LOCAL_TOOLS,
-    SANDBOX,
-    SANDBOX_NETWORK,
-)
+from punie.bootstrap.settings.keys import CODE_SERVER, LOCAL_TOOLS, SANDBOX, SANDBOX_NETWORK
 from punie.bootstrap.settings.values import Sandbox
 from punie.domain.tools.catalog import LocalTools
 from punie.domain.values.paths import is_inside

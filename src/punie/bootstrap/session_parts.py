@@ -103,11 +103,7 @@ def connections(
 
 
 def server_registry(
-    setup: SessionSetup,
-    shared: Shared,
-    connections: McpServers | None,
-    clock: LocalClock,
-    recorder: SessionRecorder,
+    setup: SessionSetup, shared: Shared, connections: McpServers | None, clock: LocalClock, recorder: SessionRecorder
 ) -> ServerRegistry | None:
     """The registry of the configured MCP servers; None where there are none."""
     if connections is None:
@@ -151,11 +147,7 @@ def discover(setup: SessionSetup, peer: Peer, validator: JsonSchemaRsValidator, 
 
 
 def assemble(
-    setup: SessionSetup,
-    peer: Peer,
-    local: Services,
-    client_ledger: TerminalLedger | None,
-    outputs: LocalOutputStore,
+    setup: SessionSetup, peer: Peer, local: Services, client_ledger: TerminalLedger | None, outputs: LocalOutputStore
 ) -> AssembleTools:
     """Binds the tools of a plan to this machine and the client."""
     kept = KeptOutputs(outputs, LocalWorkspace(LocalPathGuard((outputs.folder,), outputs.folder)))
@@ -196,11 +188,7 @@ def web_tools(setup: SessionSetup) -> tuple[SessionTool, ...]:
 
 
 def further_tools(
-    setup: SessionSetup,
-    peer: Peer,
-    recorder: SessionRecorder,
-    plug_ins: PlugInTools,
-    servers: Elsewhere,
+    setup: SessionSetup, peer: Peer, recorder: SessionRecorder, plug_ins: PlugInTools, servers: Elsewhere
 ) -> ListMore:
     """Lists the tools beside those of the plan: those about the conversation, of plug-ins and of MCP servers."""
     asking = () if peer.elicitor is None else (AskUser(peer.elicitor),)

@@ -141,10 +141,7 @@ MODEL_PROMPTS = (
     "Use the IDE's tools to find out what is wrong in {target}, and mend one thing.",
     "Now run the tests, or any check that proves it, and tell me the outcome in two sentences.",
 )
-DIRECT_PROMPTS = (
-    '/call find_problems {"path": "."}',
-    "/write {note}\nWritten by the demo.\n",
-)
+DIRECT_PROMPTS = ('/call find_problems {"path": "."}', "/write {note}\nWritten by the demo.\n")
 
 
 @frozen

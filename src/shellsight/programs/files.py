@@ -113,11 +113,7 @@ def _ends(reading: Reading) -> tuple[tuple[Arg, ...], tuple[Arg, ...]]:
 
 
 def _landing(
-    call: Call,
-    reading: Reading,
-    ends: tuple[tuple[Arg, ...], tuple[Arg, ...]],
-    paths: tuple[PathUse, ...],
-    reason: str,
+    call: Call, reading: Reading, ends: tuple[tuple[Arg, ...], tuple[Arg, ...]], paths: tuple[PathUse, ...], reason: str
 ) -> Outcome:
     sources, targets = ends
     paths = (*paths, *_landed(call, sources, targets))

@@ -153,10 +153,7 @@ _GO = verbs(
         "version": look("m v"),
         "env": form("json changed", "", Operands.TEXT, single=True),
         "list": form(
-            "m json f deps test e find -m -json -deps -test -e -find -mod=readonly",
-            "-f",
-            Operands.TEXT,
-            single=True,
+            "m json f deps test e find -m -json -deps -test -e -find -mod=readonly", "-f", Operands.TEXT, single=True
         ),
         "doc": form("-all -src -short -u -c -cmd", "", Operands.TEXT, single=True),
         "help": look(),

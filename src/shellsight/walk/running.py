@@ -95,9 +95,7 @@ class Bench:
         for inner in outcome.inner:
             inside = self._inner(inner, base, (*outer, argv))
             flow = evolve(
-                flow,
-                source=flow.source or inside.source,
-                listing=flow.listing if outcome.own else inside.listing,
+                flow, source=flow.source or inside.source, listing=flow.listing if outcome.own else inside.listing
             )
         return flow
 

@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from punie.domain.tools.checks import (
-    FAILED_TESTS_LIMIT,
-    PROBLEM_LIMIT,
-    FailedTest,
-    Problem,
-    ProblemReport,
-    TestReport,
-)
+from punie.domain.tools.checks import FAILED_TESTS_LIMIT, PROBLEM_LIMIT, FailedTest, Problem, ProblemReport, TestReport
 
 PROBLEM_LIMIT_CHARS = 400
 

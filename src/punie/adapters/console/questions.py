@@ -14,13 +14,7 @@ import anyio.lowlevel
 import anyio.to_thread
 from attrs import define, field, frozen
 
-from punie.domain.permission.flow import (
-    Dismissed,
-    PermissionOutcome,
-    PermissionQuestion,
-    Selected,
-    question_lines,
-)
+from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, question_lines
 from punie.domain.values.content import Diff
 from punie.domain.values.display import display_exact
 from punie.domain.values.paths import shown_path

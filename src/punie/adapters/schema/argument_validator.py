@@ -166,11 +166,7 @@ def _compile_with(schema: dict[str, object], patterns: Patterns) -> _Compiled:
     try:
         # The mask keeps the model's own values, which may be megabytes, out of the messages.
         validator = jsonschema_rs.validator_for(
-            schema,
-            validate_formats=False,
-            retriever=_retrieve_nothing,
-            pattern_options=patterns,
-            mask="the value",
+            schema, validate_formats=False, retriever=_retrieve_nothing, pattern_options=patterns, mask="the value"
         )
     except jsonschema_rs.ValidationError as error:
         return _Compiled(problem=in_words(error))

@@ -21,15 +21,7 @@ from punie.adapters.storage import audit_notes
 from punie.adapters.storage.audit_key import KEY, KnownKey, SealKey
 from punie.adapters.storage.audit_notes import DAY_S, NOTES
 from punie.adapters.storage.batches import BatchWriter
-from punie.adapters.storage.sql import (
-    DatabaseBusyError,
-    Row,
-    Sql,
-    State,
-    UnusableDatabaseError,
-    insert,
-    slower_clock,
-)
+from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert, slower_clock
 from punie.domain.permission.audit import (
     BEGINNING,
     AuditRow,
@@ -285,10 +277,7 @@ class SqliteAuditTrail(SqlAuditTrail, AuditTrail):
     key: SealKey = field(default=Factory(lambda self: SealKey(Path(self.state.place)), takes_self=True))
     kept_days: int = KEPT_DAYS
     writer: str = field(default="", init=False)
-    _writer: BatchWriter[DecisionRecord] = field(
-        default=Factory(SqlAuditTrail.batches, takes_self=True),
-        init=False,
-    )
+    _writer: BatchWriter[DecisionRecord] = field(default=Factory(SqlAuditTrail.batches, takes_self=True), init=False)
     _noted_s: float | None = field(default=None, init=False)
     _unsealed: str | None = field(default=None, init=False)
 
@@ -306,10 +295,7 @@ class PostgresAuditTrail(SqlAuditTrail, AuditTrail):
     key: SealKey
     writer: str
     kept_days: int = KEPT_DAYS
-    _writer: BatchWriter[DecisionRecord] = field(
-        default=Factory(SqlAuditTrail.batches, takes_self=True),
-        init=False,
-    )
+    _writer: BatchWriter[DecisionRecord] = field(default=Factory(SqlAuditTrail.batches, takes_self=True), init=False)
     _noted_s: float | None = field(default=None, init=False)
     _unsealed: str | None = field(default=None, init=False)
 

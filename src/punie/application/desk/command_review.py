@@ -84,10 +84,7 @@ Strays = Mapping[str, tuple[Location, ...] | None]
 
 
 def with_places(
-    report: CommandReport,
-    places: Mapping[str, Location],
-    strays: Strays | None = None,
-    guard: PathGuard | None = None,
+    report: CommandReport, places: Mapping[str, Location], strays: Strays | None = None, guard: PathGuard | None = None
 ) -> CommandReport:
     """The report with the places that its paths lead to, and one path more for each stray that a pattern matches.
 

@@ -25,14 +25,7 @@ from punie.application.tools.session.search_tools import schema_text
 from punie.application.tools.session_tool import Composition
 from punie.domain.errors import ArgumentsRefusedError, InternalFault, LeaseLostError, SessionStoreError, ToldToModel
 from punie.domain.model.text import result_text
-from punie.domain.session.events import (
-    RequestBegun,
-    RequestEnded,
-    RequestEnding,
-    SessionEvent,
-    TextDelta,
-    ThoughtDelta,
-)
+from punie.domain.session.events import RequestBegun, RequestEnded, RequestEnding, SessionEvent, TextDelta, ThoughtDelta
 from punie.domain.session.turn import PrefixBreak, Usage
 from punie.domain.tools.catalog import ToolCatalog
 from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult

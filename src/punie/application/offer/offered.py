@@ -163,11 +163,7 @@ class OfferedTools:
         return [named[word] for word in words if word in named and not word.isalpha()]
 
     def _named_only(
-        self,
-        catalog: ToolCatalog,
-        others: tuple[ToolDescriptor, ...],
-        form: DisclosureForm,
-        unlisted: tuple[str, ...],
+        self, catalog: ToolCatalog, others: tuple[ToolDescriptor, ...], form: DisclosureForm, unlisted: tuple[str, ...]
     ) -> ToolCatalog:
         kept = tuple(tool for tool in catalog if self.policy.keeps(tool))
         elsewhere = unlisted_servers(unlisted)

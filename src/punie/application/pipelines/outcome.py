@@ -107,8 +107,4 @@ class RunReport:
         return [report.told() for report in self._steps.values()]
 
 
-_WORDS = {
-    StepStatus.FAILED: "failed",
-    StepStatus.DENIED: "was denied",
-    StepStatus.CANCELLED: "was cancelled",
-}
+_WORDS = {StepStatus.FAILED: "failed", StepStatus.DENIED: "was denied", StepStatus.CANCELLED: "was cancelled"}

@@ -21,14 +21,7 @@ from punie.domain.session.events import (
     ToolCallUpdated,
     TurnEnded,
 )
-from punie.domain.session.log import (
-    LogEntry,
-    LoggedEvent,
-    PromptAccepted,
-    PromptFilled,
-    PromptSteered,
-    SituationTold,
-)
+from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, PromptFilled, PromptSteered, SituationTold
 from punie.domain.session.prompt_files import typed_in
 from punie.domain.session.transcript import INTERRUPTED, told_with
 from punie.domain.session.turn import StopReason

@@ -33,12 +33,7 @@ from punie.commands.running import (
     wrong,
 )
 from punie.domain.errors import UnknownServerError
-from punie.domain.servers.server import (
-    RefreshDelta,
-    ServerConfig,
-    ServerInfo,
-    ServerStatus,
-)
+from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerStatus
 from punie.domain.values.display import one_line
 from punie.ports.servers import ServerUnavailableError
 

@@ -20,12 +20,7 @@ from punie.adapters.keys.os_keyring import OsKeyring
 from punie.adapters.storage.audit_key import KEY_FILE, SealKey
 from punie.adapters.storage.books import WRITER_FILE
 from punie.adapters.storage.restored import STAGING
-from punie.bootstrap.settings.files import (
-    DATABASE_NAME,
-    database_file,
-    state_dir,
-    user_settings_file,
-)
+from punie.bootstrap.settings.files import DATABASE_NAME, database_file, state_dir, user_settings_file
 from punie.commands.running import Exit, command_environ, confirm, told
 from punie.commands.setup.ide import without_agent
 from punie.commands.setup.ide_file import backups_of, read_text, write

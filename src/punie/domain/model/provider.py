@@ -112,9 +112,7 @@ def missing_variable(name: str, variable: str) -> EngineError:
 def unusable_answer(place: ModelPlace, said: str) -> EngineError:
     """The provider's answer cannot be understood."""
     return failure(
-        EngineErrorKind.INTERNAL,
-        f"The answer of {place.name} could not be used: {quoted(said, place.secrets)}",
-        AGAIN,
+        EngineErrorKind.INTERNAL, f"The answer of {place.name} could not be used: {quoted(said, place.secrets)}", AGAIN
     )
 
 
@@ -225,9 +223,7 @@ class ProviderFailure:
     def other(self) -> EngineError:
         """Any other answer."""
         return failure(
-            EngineErrorKind.INTERNAL,
-            f"{self.place.where} answered with an error{self._status}{self._told}",
-            AGAIN,
+            EngineErrorKind.INTERNAL, f"{self.place.where} answered with an error{self._status}{self._told}", AGAIN
         )
 
     @property

@@ -45,10 +45,7 @@ ROWS = (
                     "b bench build c check clippy doc expand fix fmt generate-lockfile init llvm-cov miri new "
                     "nextest package r run rustc rustdoc t test"
                 ),
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
                 leading="--frozen --locked --offline --quiet -q -v",
                 versions="--help --list --version -V -h",
             )
@@ -89,10 +86,7 @@ ROWS = (
                     "autoremove bundle info search outdated fetch"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("brew list --help => safe", "brew $x => unknown", "brew install evil => dangerous: install, network"),
     ),
@@ -116,10 +110,7 @@ ROWS = (
                     "download source build-dep edit-sources changelog satisfy reinstall"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("* remove python3 => dangerous: install, network", "* --version => safe", "* a.txt => unknown"),
     ),
@@ -139,10 +130,7 @@ ROWS = (
                     "install uninstall update push fetch yank owner signin sources cert cleanup pristine exec build"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("gem install evil => dangerous: install, network", "gem => unknown"),
     ),
@@ -163,10 +151,7 @@ ROWS = (
                     "upgrade build"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("* install evil => dangerous: install, network", "* --version => safe", "* a.txt => unknown"),
     ),
@@ -181,10 +166,7 @@ ROWS = (
                 "target": verbs(looking={"list": look(flags="--installed")}),
             },
             far={"installs or changes toolchains": "update install default override self uninstall run set"},
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("rustup => unknown", "rustup --version => safe"),
     ),
@@ -198,10 +180,7 @@ ROWS = (
                     "dump-autoload outdated config publish"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("composer => unknown", "composer --version => safe"),
     ),
@@ -211,10 +190,7 @@ ROWS = (
             looking={"--info": look(), "--list-sdks": look(), "--list-runtimes": look()},
             far={"installs or publishes packages": "add remove tool nuget publish workload new restore sdk"},
             building="build clean format msbuild pack run test vstest watch",
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("dotnet => unknown", "dotnet --version => safe"),
         tasks=True,

@@ -33,10 +33,7 @@ ROWS = (
                 "shows or changes settings": "config",
                 "changes the cache": "cache",
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
             leading="--disable-pip-version-check --no-color --no-input --quiet -q",
         ),
         (
@@ -70,10 +67,7 @@ ROWS = (
                 "shows or changes settings": "config",
                 "changes the cache": "cache",
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
             leading="--disable-pip-version-check --no-color --no-input --quiet -q",
         ),
         ("pip2 => unknown", "pip2 --version => safe"),
@@ -92,10 +86,7 @@ ROWS = (
                             "dir": look(),
                         },
                         far={"installs interpreters": "install uninstall pin"},
-                        effects=(
-                            Effect.INSTALL,
-                            Effect.NETWORK,
-                        ),
+                        effects=(Effect.INSTALL, Effect.NETWORK),
                     ),
                     "pip": verbs(
                         looking={
@@ -113,10 +104,7 @@ ROWS = (
                             "tree": look(),
                         },
                         far={"installs or removes packages": "install uninstall sync compile"},
-                        effects=(
-                            Effect.INSTALL,
-                            Effect.NETWORK,
-                        ),
+                        effects=(Effect.INSTALL, Effect.NETWORK),
                     ),
                     "cache": verbs(looking={"dir": look(), "size": look()}, far={"deletes the cache": "clean prune"}),
                 },
@@ -127,10 +115,7 @@ ROWS = (
                     "handles secrets": "auth",
                 },
                 building="build format tree",
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
             quiet="--frozen --locked --no-sync --offline -q --quiet --isolated --no-dev --active -v --verbose",
         ),
@@ -163,10 +148,7 @@ ROWS = (
                     "changes settings": "config source cache",
                 },
                 building="build",
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
             quiet="-q --quiet --no-ansi",
         ),
@@ -189,10 +171,7 @@ ROWS = (
                     )
                 },
                 building="build fmt lint test",
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
         ),
         ("* install => dangerous: install, network", "* --version => safe", "* a.txt => unknown"),
@@ -208,10 +187,7 @@ ROWS = (
                     )
                 },
                 building="build fmt lint test",
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
         ),
         ("hatch => unknown", "hatch --version => safe"),
@@ -228,10 +204,7 @@ ROWS = (
                     )
                 },
                 building="build fmt lint test",
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
         ),
         ("pipenv => unknown", "pipenv --version => safe"),
@@ -252,10 +225,7 @@ ROWS = (
                     "install uninstall run inject upgrade upgrade-all reinstall ensurepath uninstall-all runpip"
                 )
             },
-            effects=(
-                Effect.INSTALL,
-                Effect.NETWORK,
-            ),
+            effects=(Effect.INSTALL, Effect.NETWORK),
         ),
         ("pipx install evil => dangerous: install, network", "pipx => unknown"),
     ),
@@ -301,10 +271,7 @@ ROWS = (
                         "install update add remove clean config lock cache package init outdated"
                     )
                 },
-                effects=(
-                    Effect.INSTALL,
-                    Effect.NETWORK,
-                ),
+                effects=(Effect.INSTALL, Effect.NETWORK),
             ),
         ),
         ("* list => ordinary", "* exec => unknown", "* exec rm -rf / => forbidden: deletes /**, writes /"),

@@ -242,9 +242,7 @@ ROWS = (
     Row(
         "cksum sum",
         form(
-            flags="z --tag --untagged --raw --help --version",
-            values="a --algorithm --length",
-            operands=Operands.COUNT,
+            flags="z --tag --untagged --raw --help --version", values="a --algorithm --length", operands=Operands.COUNT
         ),
         ("* --version => safe", "* --foo => unknown"),
         plain=True,

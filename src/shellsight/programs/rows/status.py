@@ -42,9 +42,7 @@ ROWS = (
         plain=True,
     ),
     Row(
-        "top",
-        form(flags="bHic", values="npduol", operands=Operands.TEXT),
-        ("top => safe", "top --version => unknown"),
+        "top", form(flags="bHic", values="npduol", operands=Operands.TEXT), ("top => safe", "top --version => unknown")
     ),
     Row(
         "htop",

@@ -21,17 +21,7 @@ from punie.domain.tools.tool import ToolDescriptor, ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import is_inside
-from punie.ports.history import (
-    ABSENT,
-    FOLDER,
-    OTHER,
-    ChangedBy,
-    Doing,
-    FileChange,
-    FileHistory,
-    FileVersion,
-    digest_of,
-)
+from punie.ports.history import ABSENT, FOLDER, OTHER, ChangedBy, Doing, FileChange, FileHistory, FileVersion, digest_of
 from punie.ports.repository import Repository, WorkTree
 from punie.ports.workspace import Disk, PathGuard
 from shellsight.report import CommandPart, CommandReport, PathEffect, PathUse, Proviso, Standing

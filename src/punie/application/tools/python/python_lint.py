@@ -21,11 +21,7 @@ class PythonLint(PythonCheck):
     """ruff."""
 
     CHECK = Check.LINT
-    DESCRIPTOR = check_tool(
-        CHECK,
-        "Lint Python code with ruff.",
-        {"select": optional("string"), "fix": BOOLEAN},
-    )
+    DESCRIPTOR = check_tool(CHECK, "Lint Python code with ruff.", {"select": optional("string"), "fix": BOOLEAN})
 
     def as_called(self, arguments: JsonObject) -> SessionTool:
         return FixingLint(self.checks, self.ledger) if flag_argument(arguments, "fix") else self

@@ -139,11 +139,7 @@ def box_note(box: Box, ended: ExitStatus | None) -> str:
 
 
 def printed(
-    output: TerminalOutput,
-    ended: ExitStatus | None,
-    box: Box,
-    view: tuple[TerminalView, ...] = (),
-    more: str = "",
+    output: TerminalOutput, ended: ExitStatus | None, box: Box, view: tuple[TerminalView, ...] = (), more: str = ""
 ) -> ToolResult:
     """The result that tells the model a program's output, whether it was cut, and how the program ended.
 
