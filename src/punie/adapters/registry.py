@@ -12,6 +12,7 @@ import httpx2
 from attrs import frozen
 
 from punie.domain.values.json_value import object_in
+from punie.mechanics.http_environment import cause_of, http_fault
 
 TEXT_LIMIT_BYTES: Final = 1_048_576
 TIME_LIMIT_S: Final = 15.0
@@ -40,8 +41,9 @@ async def fetch_text(url: str, *, time_s: float = TIME_LIMIT_S) -> str:
         _fail(url, f"did not answer within {time_s:g} s")
     except UnicodeDecodeError:
         _fail(url, "answered with something that is no text in UTF-8")
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-        _fail(url, f"could not be reached: {error or type(error).__name__}")
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, ImportError) as error:
+        why = " ".join(http_fault() or ()) or cause_of(error, url) or error or type(error).__name__
+        _fail(url, f"could not be reached: {why}")
 
 
 async def _followed(client: httpx2.AsyncClient, url: str) -> str:

@@ -182,23 +182,33 @@ def ended(command: Callable[[], int]) -> int:
     try:
         _require_home(os.environ)
         return command()
-    except (CommandError, PunieError, Interrupted, KeyboardInterrupt, ExceptionGroup) as raised:
+    except (CommandError, PunieError, Interrupted, KeyboardInterrupt, ExceptionGroup, FileNotFoundError) as raised:
         error = cast("BaseException", raised)
         while isinstance(error, BaseExceptionGroup):  # the task group of a session wraps what its block raises
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        match error:
-            case CommandError():
-                return wrong(str(error), error.exit_code)
-            case Interrupted():
-                return error.exit_code
-            case SettingsError() | EngineError() | UnknownServerError() | UnknownSessionError():
-                return wrong(str(error))
-            case PunieError():
-                return wrong(str(error), Exit.FAILED)
-            case KeyboardInterrupt():
-                return EXIT_OF_SIGNAL[signal.SIGINT]
-            case _:
-                raise
+        exit_code = _exit_of(error)
+        if exit_code is None:
+            raise
+        return exit_code
+
+
+def _exit_of(error: BaseException) -> int | None:
+    """The exit code of an error that a person can act on, which is written to stderr; None for any other."""
+    match error:
+        case CommandError():
+            return wrong(str(error), error.exit_code)
+        case Interrupted():
+            return error.exit_code
+        case SettingsError() | EngineError() | UnknownServerError() | UnknownSessionError():
+            return wrong(str(error))
+        case PunieError():
+            return wrong(str(error), Exit.FAILED)
+        case KeyboardInterrupt():
+            return EXIT_OF_SIGNAL[signal.SIGINT]
+        case FileNotFoundError() if _here_is_gone():
+            return wrong(_GONE)
+        case _:
+            return None
 
 
 def warn_at_a_terminal(name: str) -> None:
@@ -271,9 +281,22 @@ def directory_of(cwd: str) -> Path:
         directory = Path(cwd).resolve()
         if directory.is_dir():
             return directory
-    except (OSError, ValueError):  # the shell's own directory may be gone
+    except (OSError, ValueError):
         pass
+    if _here_is_gone() and not os.path.isabs(cwd):  # noqa: PTH117 - may hold a null character
+        raise CommandError(_GONE)
     raise CommandError(f"--cwd {cwd} is not a directory. Name one that exists.")
+
+
+_GONE = "the directory of this shell no longer exists. Change to another one, such as `cd ~`."
+
+
+def _here_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - it is only asked for
+    except FileNotFoundError:
+        return True
+    return False
 
 
 WAIT_SHOWN_S = 1.0

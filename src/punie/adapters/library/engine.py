@@ -85,8 +85,19 @@ class LibraryEngine(ModelEngine, Generic[H]):
                     self._library = None
                 self._settings = settings
             if self._library is None:
-                self._library = self._set_up(self._settings)
+                self._library = self._made()
             return self._library
+
+    def _made(self) -> ModelLibrary[H]:
+        try:
+            return self._set_up(self._settings)
+        except Exception as error:  # each provider's client has errors of its own for one that cannot be made
+            from punie.mechanics.http_environment import http_fault  # imports TLS
+
+            fault = http_fault()
+            if fault is None:
+                raise
+            raise EngineError(EngineErrorKind.CONFIGURATION.value, *fault) from error
 
     def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
         """Take `reach`; see the port."""

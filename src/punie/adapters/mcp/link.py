@@ -38,6 +38,7 @@ from punie.adapters.mcp.questions import Questions
 from punie.adapters.mcp.stdio import StdioPipes
 from punie.domain.servers.server import ClientTransport, HttpTransport, ServerConfig, ServerListing, StdioTransport
 from punie.domain.values.json_value import JsonObject, thaw_object
+from punie.mechanics.http_environment import http_fault
 from punie.ports.people import Elicitor
 from punie.ports.tools import ArgumentValidator
 
@@ -250,7 +251,10 @@ def _http_client(answered: Callable[[int], None], here: bool, **settings: Any) -
             response.stream = _BoundedBody(cast("httpx2.AsyncByteStream", response.stream))
         await anyio.lowlevel.checkpoint()
 
-    client = _direct_client(**settings) if here else create_mcp_http_client(**settings)
+    try:
+        client = _direct_client(**settings) if here else create_mcp_http_client(**settings)
+    except (OSError, ValueError, ImportError, httpx2.InvalidURL) as error:
+        raise LinkError(" ".join(http_fault() or (str(error),))) from error
     client.event_hooks = {"response": [look_at]}
     return client
 

@@ -13,6 +13,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST
 
 from punie.adapters.mcp.attempt import LinkError
+from punie.mechanics.http_environment import cause_of
 from punie.mechanics.jsonrpc.encoding import without_surrogates
 from punie.mechanics.jsonrpc.envelope import RequestId
 from punie.mechanics.jsonrpc.lines import Oversized
@@ -125,6 +126,9 @@ def in_words(error: BaseException) -> str:
         case OSError():
             return f"cannot be started or reached: {error.strerror or error}"
         case _:
+            cause = cause_of(error)
+            if cause:
+                return f"cannot be reached: {cause}"
             text = str(error) or type(error).__name__
             return f"cannot be used: {_short(text)}"
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import socket
-import ssl
-from collections.abc import Callable, Iterator
-from typing import TypeAlias, cast
+from collections.abc import Callable
+from typing import TypeAlias
 
 import httpx2
 from pydantic_ai.exceptions import (
@@ -45,6 +42,7 @@ from punie.domain.model.provider import (
     unusable_answer,
 )
 from punie.domain.model.variables import ADDRESSES, KEYS
+from punie.mechanics.http_environment import cause_of
 from punie.mechanics.installation import install_line, requirements_line
 from punie.mechanics.nearest import nearest
 
@@ -60,8 +58,6 @@ _PREFIXES = (
 FAILURES = (AgentRunError, UserError, httpx2.HTTPError)
 """The exceptions of a request that failed, none of which is a bug."""
 
-_DEEPEST = 20
-_NO_ROUTE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN}
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|URL)\b")
 _EXTRA = re.compile(r"""pip install ["']?(?P<package>[A-Za-z0-9-]+)\[(?P<extra>[a-z0-9-]+)\]""")
 
@@ -126,39 +122,13 @@ _EXPLAINED: tuple[tuple[ErrorTypes, Callable[[ProviderFailure, Exception], Engin
     (ModelUnavailableError, lambda told, _: told.overloaded()),
     (ModelServerError, lambda told, _: told.server()),
     ((ModelTimeoutError, ModelRequestTimeout, httpx2.TimeoutException), lambda told, _: told.timeout()),
-    ((ModelConnectionError, httpx2.HTTPError), lambda told, error: told.connection(cause_of(error))),
+    (
+        (ModelConnectionError, httpx2.HTTPError),
+        lambda told, error: told.connection(cause_of(error, told.place.address)),
+    ),
     (ModelContextWindowExceededError, lambda told, _: told.context()),
     (ModelNotFoundError, lambda told, error: told.not_found(getattr(error, "suggested_model_id", None))),
     (ContentFilterError, lambda told, _: told.filtered()),
     (ModelRequestRejectedError, lambda told, _: told.rejected()),
     (ModelAPIError, lambda told, _: told.other()),
 )
-
-
-def cause_of(error: BaseException) -> str:
-    """Why there is no connection: a clause such as `nothing listens there`; empty where the error does not tell."""
-    causes = list(_causes(error))
-    for kind, said in _KINDS:
-        if any(isinstance(cause, kind) for cause in causes):
-            return said
-    if any(isinstance(cause, OSError) and cause.errno in _NO_ROUTE for cause in causes):
-        return "there is no route to it"
-    return ""
-
-
-_KINDS: tuple[tuple[type[BaseException], str], ...] = (
-    (ssl.SSLCertVerificationError, "its certificate is not trusted here (SSL_CERT_FILE names further ones)"),
-    (ssl.SSLError, "it does not speak TLS as https needs it"),
-    (socket.gaierror, "its name is not known"),
-    (ConnectionRefusedError, "nothing listens there"),
-)
-
-
-def _causes(error: BaseException, deep: int = 0) -> Iterator[BaseException]:
-    if deep > _DEEPEST:
-        return
-    yield error
-    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))  # those of a group
-    for one in (*inner, error.__cause__ or error.__context__):
-        if one is not None:
-            yield from _causes(one, deep + 1)

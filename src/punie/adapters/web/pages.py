@@ -20,6 +20,7 @@ from punie.adapters.web.reading import MOST_BYTES, is_readable
 from punie.domain.errors import ToolFailedError
 from punie.domain.values.display import one_line
 from punie.domain.values.web import Page, WebAddress, is_loopback, is_public, read_address
+from punie.mechanics.http_environment import http_fault
 
 if TYPE_CHECKING:
     import httpx2
@@ -141,7 +142,10 @@ class WebPages:
         import httpx2
 
         if not self._tls:
-            self._tls.append(httpx2.create_ssl_context(trust_env=True))
+            try:
+                self._tls.append(httpx2.create_ssl_context(trust_env=True))
+            except OSError as error:
+                raise _failed(address.url, f"could not be read: {' '.join(http_fault() or (str(error),))}") from error
         return self._tls[0]
 
 
