@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -10,6 +12,8 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -17,7 +21,9 @@ from websockets.frames import Opcode
 from websockets.typing import Subprotocol
 
 from punie.adapters.websocket.door import Door
-from punie.adapters.websocket.wire import Limits
+from punie.adapters.websocket.server import HANDSHAKES_LIMIT, HEAD_LIMIT, WebSocketServer
+from punie.adapters.websocket.wire import Limits, WebSocketWire
+from punie.domain.values.person import Admitted, NotAdmitted, Person
 from tests.e2e.conftest import project  # noqa: F401 - a fixture
 from tests.e2e.remote_client import SIZE_LIMIT, TOKEN, Server, served
 
@@ -214,6 +220,120 @@ async def test_an_address_with_few_handshakes_loses_none_to_one_with_many(serve:
             assert b" 101 " in await few.receive()
 
 
+async def test_a_hundred_that_come_at_once_and_are_slow_to_ask_all_get_in(serve: Serve) -> None:
+    async with serve(handshakes=HANDSHAKES_LIMIT, connections=100) as server, AsyncExitStack() as stack:
+        callers = [await stack.enter_async_context(socket_to(server)) for _ in range(100)]
+        for stream in callers:
+            await stream.send(asking(server)[:-4])
+        for stream in callers:
+            await stream.send(b"\r\n\r\n")
+        with anyio.fail_after(20):
+            for stream in callers:
+                assert b" 101 " in await stream.receive()
+
+
+async def test_one_that_has_asked_is_not_cut_for_others_that_ask_nothing(serve: Serve) -> None:
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    async def admit(_token: str) -> Admitted:
+        asked.set()
+        await may_answer.wait()
+        return Admitted(Person("anna"))
+
+    async with serve(handshakes=4, door=Door(TOKEN, admit=admit)) as server, AsyncExitStack() as stack:
+        honest = await stack.enter_async_context(socket_to(server))
+        await honest.send(asking(server, "of-anna"))
+        with anyio.fail_after(5):
+            await asked.wait()
+        silent = [await stack.enter_async_context(socket_to(server)) for _ in range(12)]
+        for stream in silent[:-3]:
+            assert await rest_of(stream) == b""
+        may_answer.set()
+        with anyio.fail_after(5):
+            assert b" 101 " in await honest.receive()
+
+
+async def test_what_comes_before_the_answer_is_not_kept(serve: Serve) -> None:
+    async def admit(_token: str) -> NotAdmitted:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with serve(door=Door(TOKEN, admit=admit)) as server:
+        with socket.create_connection(("127.0.0.1", port_of(server)), timeout=3) as stream:
+            stream.sendall(asking(server, "of-a-stranger"))  # it is there before the server looks
+            with pytest.raises(OSError, match=r"reset|pipe|timed out"):
+                await anyio.to_thread.run_sync(stream.sendall, b"x" * 32_000_000)
+
+
+async def test_a_head_without_an_end_is_refused_before_it_costs_much(serve: Serve) -> None:
+    async with serve() as server, socket_to(server) as stream:
+        lines = "".join(f"X-{number}: {'x' * 1_000}\r\n" for number in range(HEAD_LIMIT // 1_000 + 2))
+        await stream.send(asking(server)[:-2] + lines.encode())
+        assert (await rest_of(stream)).startswith(b"HTTP/1.1 431 ")
+
+
+async def test_frames_that_promise_too_much_or_are_compressed_end_their_connection(serve: Serve) -> None:
+    async with serve(limits=Limits(SIZE_LIMIT, close_s=0.05)) as server:
+        for frame, code in (
+            (b"\x81\xff\x7f" + b"\xff" * 7 + b"mask", 1009),
+            (b"\x01\xff" + (SIZE_LIMIT + 1).to_bytes(8) + b"mask", 1009),
+            (b"\xc1\x85maskhello", 1002),
+            (b"\x89\xfe\x01\x00mask" + b"x" * 256, 1002),
+        ):
+            async with socket_to(server) as stream:
+                await stream.send(asking(server, more="Sec-WebSocket-Extensions: permessage-deflate"))
+                told = await stream.receive()
+                assert b" 101 " in told
+                assert b"permessage-deflate" not in told
+                await stream.send(frame)
+                assert code.to_bytes(2) in await rest_of(stream), frame
+
+
+@pytest.mark.parametrize(
+    ("flood", "messages", "least"),
+    [(b"\x81\x82mask\x16\x1c", 2_000, 2_000), (b"\x89\x80mask", 0, 5), (b"\x00\x80mask", 0, 5)],
+    ids=["messages", "pings", "empty fragments"],
+)
+async def test_while_tiny_frames_come_in_a_flood_everything_else_goes_on(
+    flood: bytes, messages: int, least: int
+) -> None:
+    """Counted in turns of the event loop, which a busy machine has as many of."""
+    turns, after, done = 0, 0, anyio.Event()
+
+    async def others() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async def client(wire: WebSocketWire) -> None:
+        nonlocal after
+        assert await wire.receive() == b"{}"
+        before = turns
+        for _ in range(messages or 1):
+            await wire.receive()
+        after = turns - before
+        done.set()
+
+    server = WebSocketServer(Door(TOKEN), Limits(SIZE_LIMIT), logging.getLogger("punie.test.serve"))
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listening, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, listening, client)
+        port = listening.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no Django
+        there = Server(f"ws://127.0.0.1:{port}/acp", TOKEN, Path(), Path())
+        async with socket_to(there) as stream:
+            await stream.send(asking(there))
+            assert b" 101 " in await stream.receive()
+            tasks.start_soon(others)
+            one = b"\x81\x82mask\x16\x1c"
+            begun = b"\x01\x80mask" if flood[0] == 0 else b""
+            ended = b"\x80\x80mask" if flood[0] == 0 else one
+            await stream.send(one + begun + flood * (messages or 8_000) + ended)
+            with anyio.fail_after(20):
+                await done.wait()
+        server.stop()
+    assert after >= least
+
+
 async def test_clients_beyond_the_limit_are_told_so(serve: Serve) -> None:
     async with serve(connections=2) as server:
         async with server.client() as one, server.client() as two:
@@ -294,6 +414,11 @@ async def test_a_flood_is_answered_to_the_last_and_keeps_nobody_else_waiting(ser
 
 
 # ------------------------------------------------------------ in words of these tests
+
+
+def asking(server: Server, token: str = TOKEN, more: str = "X-More: none") -> bytes:
+    """The request of a client, as a whole."""
+    return "\r\n".join([*upgrade(server), more, f"Authorization: Bearer {token}", "", ""]).encode()
 
 
 def upgrade(server: Server) -> list[str]:

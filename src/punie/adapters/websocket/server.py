@@ -10,7 +10,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http import HTTPStatus
 from math import inf
 from typing import TypeAlias, cast
@@ -38,8 +38,11 @@ LetIn: TypeAlias = tuple[WebSocketWire, float]
 """A client and the seconds until its token expires."""
 
 CONNECTIONS_LIMIT = 64
-HANDSHAKES_LIMIT = 32
+HANDSHAKES_LIMIT = 256
 """Sockets that may be in their handshake at once; for a further one, the oldest of the busiest address is closed."""
+
+HEAD_LIMIT = 32_768
+"""Bytes that a request may have."""
 
 BREATH_S = 0.1
 """The pause after an accept that failed, as when file descriptors have run out."""
@@ -50,6 +53,15 @@ GET, HEAD = b"GET ", b"HEAD "
 
 Serve = Callable[[WebSocketWire], Awaitable[None]]
 """Serves one client; returns once the client is gone or its connection is to be closed."""
+
+
+@define(eq=False)
+class _Handshake:
+    """A socket whose request is not answered yet; `asked` says whether the request is there."""
+
+    address: str
+    bound: anyio.CancelScope
+    asked: bool = False
 
 
 @define(eq=False)
@@ -70,7 +82,7 @@ class WebSocketServer:
     probes: Mapping[str, Probe] = field(factory=dict[str, Probe])
     _refusing: bool = field(default=False, init=False)
     _open: Counter[str] = field(factory=Counter[str], init=False)
-    _shaking: dict[anyio.CancelScope, str] = field(factory=dict[anyio.CancelScope, str], init=False)
+    _shaking: list[_Handshake] = field(factory=list[_Handshake], init=False)
     _accepting: anyio.CancelScope = field(factory=anyio.CancelScope, init=False)
 
     async def serve(self, listening: MultiListener[SocketStream], client: Serve) -> None:
@@ -133,55 +145,51 @@ class WebSocketServer:
     async def _let_in(self, stream: SocketStream, place: ExitStack) -> LetIn | None:
         self._make_room()
         address: object = stream.extra(SocketAttribute.remote_address, ("",))[0]  # noqa: S610 - no Django
-        with anyio.move_on_after(self.limits.handshake_s) as handshake:
-            self._shaking[handshake] = str(address)
+        with anyio.move_on_after(self.limits.handshake_s) as bound:
+            handshake = _Handshake(str(address), bound)
+            self._shaking.append(handshake)
             try:
-                return await self._shake_hands(stream, place)
+                return await self._shake_hands(stream, handshake, place)
             except LOST:
                 self.log.info("a client left during its handshake")
                 return None
             finally:
-                self._shaking.pop(handshake, None)
+                if handshake in self._shaking:
+                    self._shaking.remove(handshake)
         self.log.info("a client did not come to the end of its handshake")
         return None
 
     def _make_room(self) -> None:
-        """Close the oldest handshake of the address that has the most of them, where there are too many.
+        """Where there are too many handshakes, close the oldest one of the address that has the most.
 
-        A client that completes its own at once gets in, however many others are left open, from its own address too.
+        Those whose request is there wait for the server itself, and are closed last.
         """
         if len(self._shaking) >= self.handshakes_limit:
-            busiest = Counter(self._shaking.values()).most_common(1)[0][0]
-            oldest = next(handshake for handshake, address in self._shaking.items() if address == busiest)
-            del self._shaking[oldest]
-            oldest.cancel()
+            slow = [handshake for handshake in self._shaking if not handshake.asked] or self._shaking
+            busiest = Counter(handshake.address for handshake in slow).most_common(1)[0][0]
+            oldest = next(handshake for handshake in slow if handshake.address == busiest)
+            self._shaking.remove(oldest)
+            oldest.bound.cancel()
             self.log.warning("over %d clients are at their handshake: one was closed", self.handshakes_limit)
 
-    async def _shake_hands(self, stream: SocketStream, place: ExitStack) -> LetIn | None:
+    async def _shake_hands(self, stream: SocketStream, handshake: _Handshake, place: ExitStack) -> LetIn | None:
         protocol = ServerProtocol(
             select_subprotocol=_subprotocol, max_size=self.limits.message_bytes, logger=_quiet(self.log)
         )
         first = await _first(stream)
         head = first.startswith(HEAD)
-        protocol.receive_data(first.replace(HEAD, GET, 1) if head else first)
-        while not (events := protocol.events_received()):
-            if protocol.handshake_exc is not None:
-                unread = _unread(protocol.handshake_exc)
-                self._say_refused(unread)
-                await stream.send(protocol.reject(unread.status, f"{unread.words}\n").serialize())
-                return None
-            protocol.receive_data(await stream.receive(CHUNK_BYTES))
-        if protocol.eof_sent:  # the request was followed by bytes that no client may send before the upgrade
+        request = await self._request(stream, protocol, first.replace(HEAD, GET, 1) if head else first)
+        if request is None:
             return None
-        request, *frames = events
-        probe = self.probes.get(cast("Request", request).path.partition("?")[0])
+        handshake.asked = True
+        probe = self.probes.get(request.path.partition("?")[0])
         if probe is not None or head:
             await self._tell(probe, protocol, stream, head=head)
             return None
-        answer = await self._answer(cast("Request", request))
+        answer = await self._answer(request)
         if isinstance(answer, Admitted):
             self._take(place, answer.person.owner)
-            response = protocol.accept(cast("Request", request))
+            response = protocol.accept(request)
             response.headers[CONNECTION_ID] = uuid.uuid4().hex
         else:
             self._say_refused(answer)
@@ -193,8 +201,23 @@ class WebSocketServer:
         if response.status_code != HTTPStatus.SWITCHING_PROTOCOLS or not isinstance(answer, Admitted):
             return None
         wire = WebSocketWire(stream, protocol, self.limits, self.log, person=answer.person)
-        wire.take(frames)
         return wire, inf if answer.expires_at is None else max(0.0, answer.expires_at - time.time())
+
+    async def _request(self, stream: SocketStream, protocol: ServerProtocol, data: bytes) -> Request | None:
+        """The request that begins with this data; None where it is none, or more came before it was answered."""
+        left_bytes = HEAD_LIMIT
+        while True:
+            protocol.receive_data(data)
+            if events := protocol.events_received():
+                more = len(events) > 1 or protocol.eof_sent or await _more(stream)
+                return None if more else cast("Request", events[0])
+            left_bytes -= len(data)
+            if protocol.handshake_exc is not None or left_bytes < 0:
+                refusal = _unread(protocol.handshake_exc)
+                self._say_refused(refusal)
+                await stream.send(protocol.reject(refusal.status, f"{refusal.words}\n").serialize())
+                return None
+            data = await stream.receive(CHUNK_BYTES)
 
     def _say_refused(self, refusal: Refusal) -> None:
         self.log.warning("refused a client: %d %s", refusal.status, refusal.words)
@@ -237,11 +260,11 @@ class WebSocketServer:
         place.callback(leave)
 
 
-def _unread(error: Exception) -> Refusal:
-    """The refusal of a request that the library could not read."""
-    if isinstance(error.__cause__, SecurityError):
-        words = f"Its head is too long: a line has {MAX_LINE_LENGTH:,} bytes at most, also that of the token."
-        return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, words)
+def _unread(error: Exception | None) -> Refusal:
+    """The refusal of a request that the library could not read, or that is longer than one may be."""
+    if error is None or isinstance(error.__cause__, SecurityError):
+        words = f"Its head is too long: it has {HEAD_LIMIT:,} bytes at most, and a line has {MAX_LINE_LENGTH:,} bytes"
+        return Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"{words} at most, also that of the token.")
     return Refusal(HTTPStatus.BAD_REQUEST, "This is no request that is understood here.")
 
 
@@ -256,6 +279,17 @@ async def _first(stream: SocketStream) -> bytes:
     while len(data) < len(HEAD) and HEAD.startswith(data):
         data += await stream.receive(CHUNK_BYTES)
     return data
+
+
+async def _more(stream: SocketStream) -> bool:
+    """Whether the client sent more at once; from then on the stream reads nothing by itself.
+
+    On asyncio a new stream reads all that comes, without a bound, until it was once received from in vain.
+    """
+    with anyio.move_on_after(0), suppress(anyio.EndOfStream):
+        await stream.receive(1)
+        return True
+    return False
 
 
 async def _write(protocol: ServerProtocol, stream: SocketStream) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 from attrs import define, field, frozen
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame, Opcode
@@ -17,7 +18,9 @@ from websockets.server import ServerProtocol
 
 from punie.domain.values.person import UNNAMED, Person
 
-CHUNK_BYTES = 65_536
+CHUNK_BYTES = 8_192
+"""What is read before other tasks go on; smaller pieces make long messages slow."""
+
 CONTROL_LIMIT = 1_024
 """Pongs that may wait while the client does not read; with one more the client counts as gone."""
 
@@ -61,6 +64,8 @@ class WebSocketWire:
 
     async def receive(self) -> bytearray | None:
         """The next message; None when the client has closed the connection or is gone."""
+        if self._messages:
+            await anyio.lowlevel.checkpoint()  # others go on between the messages of a flood
         while not self._messages:
             if self._gone or self.protocol.state is not State.OPEN:
                 self._lose("the client said good-bye")
