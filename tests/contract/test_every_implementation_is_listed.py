@@ -46,7 +46,7 @@ SUITES: dict[str, set[str]] = {
     "ServerApprovals": names(state_tables.SERVER_APPROVALS),
     "ServerListings": names(state_tables.SERVER_LISTINGS),
     "TurnBook": {"DbosTurnBook", "MemoryTurnBook"},  # as tests/contract/test_turn_book_contract.py opens them
-    "TurnSteps": {"_Hand", "MemorySteps"},
+    "TurnSteps": {"Hand", "MemorySteps"},
     "SessionStore": names(session_benches.SESSION_STORES),
     "KeyVault": {"OsKeyring", "FakeVault"},  # as tests/contract/test_key_vault_contract.py opens them
     "ToolServer": {"McpServer", "FakeToolServer"},  # as tests/contract/server_benches.py opens them

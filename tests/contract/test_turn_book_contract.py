@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,9 +53,32 @@ class MemoryBooks:
         return self.last
 
 
+def rows_of(folder: Path) -> Any:
+    """The database of the books in that folder; waits while their threads write."""
+    import apsw
+
+    database = apsw.Connection(str(folder / "state" / "turns.sqlite"))
+    database.set_busy_timeout(10_000)
+    return database
+
+
+def quick(folder: Path) -> Any:
+    """A place whose book closes at once: the library's thread that listens for messages sleeps in between."""
+    from punie.adapters.durable.place import Place
+
+    class Quick(Place):
+        def config(self) -> Any:
+            return {**super().config(), "notification_listener_polling_interval_sec": 0.02}
+
+    return Quick(None, folder / "state" / "turns.sqlite")
+
+
 @define
 class DbosBooks:
-    """On a file, one after the other: DBOS is one for each process."""
+    """On a file, one after the other: DBOS is one for each process.
+
+    The library looks for new queues every second, so that of the next process is made before that process.
+    """
 
     folder: Path
     count: int = 0
@@ -62,15 +86,18 @@ class DbosBooks:
     last: TurnBook | None = None
 
     async def next(self) -> TurnBook:
-        from punie.adapters.durable.book import DbosTurnBook
-        from punie.adapters.durable.place import Place
+        from dbos import DBOS
 
-        await self.close()
+        from punie.adapters.durable.book import DbosTurnBook
+
         self.count += 1
+        if self.last is not None:
+            register = partial(DBOS.register_queue, f"punie-m|{self.count}|", polling_interval_sec=0.02)
+            await anyio.to_thread.run_sync(register)
+        await self.close()
         own = ProcessIdentity("m", self.count)
         self.dead.add(ProcessIdentity("m", self.count - 1))
-        place = Place(None, self.folder / "state" / "turns.sqlite")
-        self.last = DbosTurnBook(place, Table(own, self.dead), logging.getLogger("test.turns"))
+        self.last = DbosTurnBook(quick(self.folder), Table(own, self.dead), logging.getLogger("test.turns"))
         return self.last
 
     async def close(self) -> None:
@@ -220,15 +247,13 @@ async def test_a_pickle_in_the_place_of_a_step_is_not_loaded(written: str, tmp_p
 async def _planted(folder: Path, statement: str) -> DbosBooks:
     """The books of an open turn with a step, in which that statement put a pickle."""
     pytest.importorskip("dbos")
-    import apsw
-
     made = DbosBooks(folder)
     steps = await (await made.next()).begin(ORDER)
     await steps.took(StepKind.CALL, "write_file")
     await made.close()
     made.last = None
     planted = base64.b64encode(pickle.dumps(Harmful(folder / "it-ran"))).decode()
-    database = apsw.Connection(str(folder / "state" / "turns.sqlite"))
+    database = rows_of(folder)
     database.execute(f"{statement}, serialization = 'py_pickle'", (planted,))
     assert database.changes() == 1
     database.close()
@@ -265,13 +290,13 @@ async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, m
     made = DbosBooks(tmp_path)
     first = await (await made.next()).begin(ORDER)
     await first.took(StepKind.REQUEST, "m")  # its thread runs: one that begins later would be that of the next book
-    book, free, work = await made.next(), threading.Event(), durable_book._Hand.work
+    book, free, work = await made.next(), threading.Event(), durable_book.Hand.work
 
     def late(hand: Any) -> str:
         free.wait(60)
         return work(hand)
 
-    monkeypatch.setattr(durable_book._Hand, "work", late)
+    monkeypatch.setattr(durable_book.Hand, "work", late)
     with anyio.fail_after(60):
         monkeypatch.setattr(durable_book, "CLAIM_LIMIT_S", 0.0)
         with pytest.raises(SessionStoreError):
@@ -289,12 +314,10 @@ async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, m
 @ONE_LOOP
 async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
-    import apsw
-
     made = DbosBooks(tmp_path)
     steps = await (await made.next()).begin(ORDER)
     await steps.took(StepKind.REQUEST, "m")
-    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database = rows_of(tmp_path)
     database.execute("ALTER TABLE workflow_status RENAME TO elsewhere")
     with anyio.fail_after(60):
         with pytest.raises(SessionStoreError):
@@ -309,13 +332,11 @@ async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(tmp_
 @ONE_LOOP
 async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_handing_it_on(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
-    import apsw
-
     made = DbosBooks(tmp_path)
     book = await made.next()
     steps = await book.begin(ORDER)
     await steps.took(StepKind.REQUEST, "m")
-    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database = rows_of(tmp_path)
     database.execute("UPDATE workflow_status SET executor_id = 'elsewhere|1|', queue_name = NULL")
     with anyio.fail_after(60):
         await steps.hand_on()
@@ -347,32 +368,41 @@ async def test_turns_that_wait_for_a_slow_database_hold_up_no_other_work_of_the_
 
 
 @ONE_LOOP
-async def test_a_turn_that_is_called_off_while_it_is_taken_up_stays_called_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", ["claim", "hand_on", "a dead process"])
+async def test_a_turn_that_is_called_off_while_it_changes_hands_stays_called_off(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However late the other process is: it saw an open turn, and the library takes one up that is not."""
     dbos = pytest.importorskip("dbos")
     made = DbosBooks(tmp_path)
-    await (await made.next()).begin(ORDER)
-    book, cancel = await made.next(), dbos.DBOS.cancel_workflow
-    assert list(await book.open_elsewhere()) == [ORDER]
+    book, resume = await made.next(), dbos.DBOS.resume_workflow
+    steps = await book.begin(ORDER)
 
-    def late(turn_id: str) -> None:
-        """Another process saw an open turn a moment ago, and takes it up."""
-        monkeypatch.setattr(dbos.DBOS, "cancel_workflow", cancel)
-        cancel(turn_id)
-        dbos.DBOS.resume_workflow(turn_id, queue_name="of-another")
+    def late(turn_id: str, *, queue_name: str) -> None:
+        monkeypatch.setattr(dbos.DBOS, "resume_workflow", resume)
+        assert anyio.from_thread.run(book.cancel, turn_id)
+        resume(turn_id, queue_name=queue_name)
 
-    monkeypatch.setattr(dbos.DBOS, "cancel_workflow", late)
-    assert await book.cancel("t-1")
-    assert [known.status for known in await book.known()] == [TurnStatus.CANCELLED]
+    with anyio.fail_after(60):
+        if by == "hand_on":
+            monkeypatch.setattr(dbos.DBOS, "resume_workflow", late)
+            await steps.hand_on()
+        else:
+            await steps.took(StepKind.REQUEST, "m")  # its thread runs: one that begins later would be the next book's
+            book = await made.next()
+            monkeypatch.setattr(dbos.DBOS, "resume_workflow", late)
+            if by == "a dead process":
+                await anyio.to_thread.run_sync(lambda: late("t-1", queue_name="of-the-dead"))
+            assert await book.claim("t-1") is None
+        assert [known.status for known in await book.known()] == [TurnStatus.CANCELLED]
+        assert not await book.cancel("t-1")
+        assert list(await book.open_elsewhere()) == list(await book.called_off()) == []
     await made.close()
 
 
 @ONE_LOOP
 async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_path: Path) -> None:
     pytest.importorskip("dbos")
-    import apsw
-
     made = DbosBooks(tmp_path)
     book = await made.next()
     for name in ("old", "new", "open"):
@@ -382,7 +412,7 @@ async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_pat
             await steps.ended("end_turn")
     await made.close()
     made.last = None
-    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database = rows_of(tmp_path)
     database.execute(
         "UPDATE workflow_status SET completed_at = completed_at - 31 * 86400000 WHERE workflow_uuid = 'old'"
     )
@@ -391,7 +421,7 @@ async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_pat
     book = await made.next()
     assert [order.turn_id for order in await book.open_elsewhere()] == ["open"]
     assert {known.order.turn_id for known in await book.known()} == {"new", "open"}
-    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
+    database = rows_of(tmp_path)
     assert not list(database.execute("SELECT 1 FROM operation_outputs WHERE workflow_uuid = 'old'"))
     database.close()
     await made.close()
@@ -432,14 +462,14 @@ async def test_a_turn_that_is_called_off_at_its_first_moment_is_named_until_its_
     pytest.importorskip("dbos")
     from punie.adapters.durable import book as durable_book
 
-    made, free, work = DbosBooks(tmp_path), threading.Event(), durable_book._Hand.work
+    made, free, work = DbosBooks(tmp_path), threading.Event(), durable_book.Hand.work
 
     def late(hand: Any) -> str:
         hand.begun.set()
         free.wait(60)
         return work(hand)
 
-    monkeypatch.setattr(durable_book._Hand, "work", late)
+    monkeypatch.setattr(durable_book.Hand, "work", late)
     book = await made.next()
     with anyio.fail_after(15):  # a step is given up after 20 s
         steps: Any = await book.begin(ORDER)
@@ -455,18 +485,47 @@ async def test_a_turn_that_is_called_off_at_its_first_moment_is_named_until_its_
 
 
 @ONE_LOOP
-async def test_processes_leave_no_queue_behind(tmp_path: Path) -> None:
+async def test_processes_leave_no_queue_behind_and_have_their_own_back_when_they_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dbos = pytest.importorskip("dbos")
-    import apsw
+    from punie.adapters.durable import book as durable_book
 
-    made = DbosBooks(tmp_path)
-    for _ in range(2):
-        await (await made.next()).known()
-    made.last = None  # the second one is killed
-    await anyio.to_thread.run_sync(dbos.DBOS.destroy)
-    await (await made.next()).known()
-    database = apsw.Connection(str(tmp_path / "state" / "turns.sqlite"))
-    assert list(database.execute("SELECT name FROM queues")) == [("punie-m|3|",)]
-    await made.close()
-    assert list(database.execute("SELECT name FROM queues")) == []
+    made, resume = DbosBooks(tmp_path), dbos.DBOS.resume_workflow
+    await (await (await made.next()).begin(ORDER)).took(StepKind.REQUEST, "m")
+    database = rows_of(tmp_path)
+
+    def queues() -> list[Any]:
+        return [name for (name,) in database.execute("SELECT name FROM queues")]
+
+    def fails(turn_id: str, *, queue_name: str) -> None:
+        monkeypatch.setattr(dbos.DBOS, "resume_workflow", taken_away)
+        raise OSError(turn_id, queue_name)
+
+    def taken_away(turn_id: str, *, queue_name: str) -> None:
+        resume(turn_id, queue_name=queue_name)
+        dbos.DBOS.delete_queue(queue_name)
+
+    assert queues() == []
+    with anyio.fail_after(60):
+        killed = await made.next()
+        monkeypatch.setattr(durable_book, "BEGUN_S", 0.1)
+        monkeypatch.setattr(dbos.DBOS, "resume_workflow", fails)
+        with pytest.raises(SessionStoreError):
+            await killed.claim("t-1")
+        taken = await killed.claim("t-1")
+        assert taken is not None
+        taken.let_go()
+        await anyio.to_thread.run_sync(dbos.DBOS.register_queue, "punie-another machine|7|")
+        made.last = None
+        await anyio.to_thread.run_sync(dbos.DBOS.destroy)
+        assert set(queues()) >= {"punie-another machine|7|"}
+        monkeypatch.setattr(dbos.DBOS, "resume_workflow", resume)
+        book = await made.next()
+        await book.known()
+        assert queues() == []
+        assert await book.claim("t-1") is not None
+        assert queues() == ["punie-m|3|"]
+        await made.close()
+    assert queues() == []
     database.close()

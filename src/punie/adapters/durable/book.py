@@ -1,38 +1,29 @@
-"""The book of turns on DBOS: a turn is a workflow, and each of its steps is a step of the workflow.
-
-The workflow runs nothing of the turn itself. It waits in a thread of its own for the next step to be reported, and
-records it; the turn works where it always does, and waits for the record. So a workflow that is taken up again passes
-over the recorded steps by itself, and engines and tools know nothing of DBOS.
-"""
+"""The book of turns on DBOS: a turn is a workflow, and each of its steps is a step of the workflow."""
 
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
-import anyio.from_thread
 import anyio.to_thread
-from anyio.lowlevel import EventLoopToken, current_token
 from attrs import define, field
 from dbos import DBOS, SetWorkflowID
-from dbos import error as dbos_error
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from punie.adapters.durable.hand import CALLED_OFF, HANDS, LEFT, THREADS, Hand, as_ours, put, rows, turn
 from punie.adapters.durable.orders import OPEN, JsonAlone, known_in, order_in, without_pickles, written
 from punie.adapters.durable.place import Place, forget_the_old
 from punie.domain.errors import SessionStoreError
 from punie.domain.session.log import ProcessIdentity
-from punie.domain.values.display import one_line
 from punie.ports.machine import ProcessTable
-from punie.ports.turns import KnownTurn, StepKind, TurnBook, TurnCalledOffError, TurnOrder, TurnSteps
+from punie.ports.turns import KnownTurn, TurnBook, TurnOrder, TurnSteps
 
 VERSION: Final = "1"
 """The version of orders and steps, and of nothing else: DBOS leaves the workflows of another version alone."""
@@ -46,150 +37,10 @@ POLL_S: Final = 0.2
 TIDY_S: Final = 3600.0
 CLAIM_LIMIT_S: Final = 15.0
 BEGIN_LIMIT_S: Final = 60.0
-STEP_LIMIT_S: Final = 20.0
-SETTLED_S: Final = 0.01
-CANCEL_TRIES: Final = 5
-THREADS: Final = 16
-"""Threads that wait for the database, beside those that other work of the process needs."""
-
-LEFT: Final = "punie-left"
-"""The queue of turns that their process left; none works it off, and every process claims from it."""
+BEGUN_S: Final = 2.0
+"""How long a turn that is claimed is left alone in the queue, before its row and that of the queue are looked at."""
 
 T = TypeVar("T")
-
-
-class _LetGoError(BaseException):
-    """The process lets go of a turn; DBOS records exceptions, and a turn that is let go of stays open."""
-
-
-@define(eq=False)
-class _Report:
-    """A step on its way into the database; lives until it is there, which the event loop of `token` is told."""
-
-    step: Mapping[str, str]
-    done: anyio.Event = field(factory=anyio.Event)
-    token: EventLoopToken = field(factory=current_token)
-
-    def settle(self) -> None:
-        """Called in the thread of the workflow."""
-        with suppress(anyio.RunFinishedError):
-            anyio.from_thread.run_sync(self.done.set, token=self.token)
-
-
-@define(eq=False)
-class _Hand(TurnSteps):
-    """The steps of a turn; `work` is the workflow's thread. Lives as long as the process, `server`, has the turn."""
-
-    turn_id: str
-    server: str = ""
-    threads: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(THREADS))
-    begun: threading.Event = field(factory=threading.Event)
-    _reports: queue.SimpleQueue[_Report | None] = field(factory=queue.SimpleQueue)
-    _report: _Report | None = None
-    _over: threading.Event = field(factory=threading.Event)
-
-    def work(self) -> str:
-        """Record steps as they come, until the last one."""
-        called_off = False
-        self.begun.set()
-        try:
-            while True:
-                step = DBOS.run_step({"name": "step"}, self._next)
-                self._recorded()
-                if step["kind"] == "end":
-                    return step["name"]
-        except dbos_error.DBOSWorkflowCancelledError:
-            called_off = True  # the book names the turn until its end
-            raise
-        finally:  # also where another process has the turn
-            self._over.set()
-            if not called_off:
-                self._forget()
-            self._recorded()
-            while not self._reports.empty():
-                self._report = self._reports.get()
-                self._recorded()
-
-    def _next(self) -> Mapping[str, str]:
-        self._report = self._reports.get()
-        if self._report is None:
-            raise _LetGoError
-        return self._report.step
-
-    def _recorded(self) -> None:
-        report, self._report = self._report, None
-        if report is not None:
-            report.settle()
-
-    async def took(self, kind: StepKind, name: str) -> None:
-        await self._reported({"kind": kind.value, "name": one_line(name, 80)})
-
-    async def ended(self, how: str) -> None:
-        try:
-            await self._reported({"kind": "end", "name": how})
-            await self._in_thread(self._settled)
-        except (TurnCalledOffError, SessionStoreError):
-            return  # whoever looks at the turn next finds its end in the session's log
-        finally:
-            self._forget()
-
-    def _settled(self) -> None:
-        """Wait until the workflow is over in the database too, which follows its last step; a bounded time."""
-        until_s = time.monotonic() + STEP_LIMIT_S
-        while _rows(self.turn_id, *OPEN):
-            if time.monotonic() > until_s:
-                return
-            time.sleep(SETTLED_S)
-
-    async def hand_on(self) -> None:
-        self.let_go()
-        await self._in_thread(self._hand_on)
-
-    def _hand_on(self) -> None:
-        self._over.wait(STEP_LIMIT_S)
-        with suppress(SessionStoreError), _as_ours():
-            if any(row.executor_id == self.server for row in _rows(self.turn_id, *OPEN)):
-                DBOS.resume_workflow(self.turn_id, queue_name=LEFT)
-
-    def let_go(self) -> None:
-        self._forget()
-        self._reports.put(None)  # ends the thread; the turn stays open
-
-    def void(self) -> None:
-        """End the turn as soon as it is in the book, which no one waits for any more."""
-        self._reports.put(_Report({"kind": "end", "name": "interrupted"}))
-
-    def _forget(self) -> None:
-        if _hands.get(self.turn_id) is self:
-            del _hands[self.turn_id]
-
-    async def _reported(self, step: Mapping[str, str]) -> None:
-        report = _Report(step)
-        self._reports.put(report)
-        if not self._over.is_set():
-            with anyio.move_on_after(STEP_LIMIT_S):
-                await report.done.wait()
-        if (self._over.is_set() and step["kind"] != "end") or not report.done.is_set():
-            await self._in_thread(self._why)
-
-    async def _in_thread(self, work: Callable[[], None]) -> None:
-        await anyio.to_thread.run_sync(work, limiter=self.threads, abandon_on_cancel=True)
-
-    def _why(self) -> None:
-        """Raise why a step was not recorded."""
-        if _rows(self.turn_id, "CANCELLED"):
-            raise TurnCalledOffError
-        raise SessionStoreError("the step of the turn was not recorded: another process has the turn, or none answers")
-
-
-_hands: dict[str, _Hand] = {}
-"""The turns of this process by their ids: DBOS is one for each process, and calls a function of a module."""
-
-
-@DBOS.workflow(name="punie.turn")
-def _turn(order: Mapping[str, Any]) -> str:
-    hand = _hands.setdefault(order["turn_id"], _Hand(order["turn_id"]))
-    return hand.work()
 
 
 @define(eq=False)
@@ -212,18 +63,18 @@ class DbosTurnBook(TurnBook):
     """Turns that were claimed and came after the caller had given up; they are looked for again."""
 
     async def begin(self, order: TurnOrder) -> TurnSteps:
-        hand = _hands[order.turn_id] = _Hand(order.turn_id, self._server, self._threads)
+        hand = HANDS[order.turn_id] = Hand(order.turn_id, self._server, self._threads)
 
         def start() -> None:
             with SetWorkflowID(order.turn_id):
-                DBOS.start_workflow(_turn, written(order))
+                DBOS.start_workflow(turn, written(order))
             hand.begun.wait(CLAIM_LIMIT_S)  # one that is called off before it begins never does
 
         with anyio.move_on_after(BEGIN_LIMIT_S):
             try:
                 await self._do(start, abandon=True)
             except SessionStoreError:
-                _hands.pop(order.turn_id, None)
+                HANDS.pop(order.turn_id, None)
                 raise
             except BaseException:
                 hand.void()
@@ -246,7 +97,7 @@ class DbosTurnBook(TurnBook):
         return DBOS.list_workflows(status=list(OPEN), name="punie.turn", load_output=False)
 
     async def called_off(self) -> Sequence[str]:
-        if not (mine := list(_hands)):
+        if not (mine := list(HANDS)):
             return ()
         listed = partial(
             DBOS.list_workflows, workflow_ids=mine, status="CANCELLED", load_input=False, load_output=False
@@ -262,38 +113,53 @@ class DbosTurnBook(TurnBook):
 
     async def cancel(self, turn_id: str) -> bool:
         def cancel() -> bool:
-            tries = 0
-            while tries < CANCEL_TRIES and _rows(turn_id, *OPEN):
-                tries += 1
-                DBOS.cancel_workflow(turn_id)
-                time.sleep(POLL_S)  # a process that takes the turn up at this moment makes it an open one again
-            return tries > 0
+            if not rows(turn_id, *OPEN):
+                return False
+            DBOS.update_workflow_attributes(turn_id, {CALLED_OFF: True})
+            DBOS.cancel_workflow(turn_id)
+            return not rows(turn_id, "SUCCESS", "ERROR")
 
         return await self._do(cancel)
 
     async def aclose(self) -> None:
         if self._is_open:
             self._is_open = False
-            for hand in tuple(_hands.values()):
+            for hand in tuple(HANDS.values()):
                 hand.let_go()
             await anyio.to_thread.run_sync(self._close)
 
     def _claim(self, turn_id: str) -> TurnSteps | None:
-        if not _rows(turn_id, *OPEN):
+        if not rows(turn_id, *OPEN):
             return None
-        hand = _hands.get(turn_id)  # that of an earlier try, which took too long
+        hand = HANDS.get(turn_id)  # that of an earlier try, which took too long
+        is_open = True
         if hand is None:
-            hand = _hands[turn_id] = _Hand(turn_id, self._server, self._threads)
-            DBOS.resume_workflow(turn_id, queue_name=self._queue)
-        if hand.begun.wait(CLAIM_LIMIT_S):
-            self._late.discard(turn_id)
-            return hand
-        self._late.add(turn_id)
-        raise SessionStoreError("the turn was not handed over in time")
+            self._listen()
+            hand = HANDS[turn_id] = Hand(turn_id, self._server, self._threads)
+            try:
+                is_open = put(turn_id, self._queue)
+            except BaseException:
+                hand.let_go()  # else no later try would put it there
+                raise
+        until_s = time.monotonic() + CLAIM_LIMIT_S
+        while is_open and not hand.begun.wait(min(BEGUN_S, CLAIM_LIMIT_S)):
+            if time.monotonic() >= until_s:
+                self._late.add(turn_id)
+                raise SessionStoreError("the turn was not handed over in time")
+            self._listen()
+            is_open = bool(rows(turn_id, *OPEN))
+        self._late.discard(turn_id)
+        if not is_open:  # called off before it began here
+            hand.let_go()
+        return hand if is_open else None
+
+    def _listen(self) -> None:
+        """Have the queue of this process in the database: another process may have taken it for that of a dead one."""
+        DBOS.register_queue(self._queue, polling_interval_sec=POLL_S, on_conflict="never_update")
 
     def _is_elsewhere(self, status: Any) -> bool:
         """Whether no turn of this process, nor one of a process that is known to live, has that workflow."""
-        if status.workflow_id in _hands:
+        if status.workflow_id in HANDS:
             return status.workflow_id in self._late
         if status.queue_name == LEFT and status.status == "ENQUEUED":
             return True
@@ -313,7 +179,7 @@ class DbosTurnBook(TurnBook):
         """The result of `work` in a thread, with the database open. Raises `SessionStoreError`."""
 
         def done() -> T:
-            with _as_ours():
+            with as_ours():
                 self._open()
                 return work()
 
@@ -342,7 +208,6 @@ class DbosTurnBook(TurnBook):
                 DBOS.listen_queues([self._queue])
                 DBOS.launch()
                 self._forget_the_dead()
-                DBOS.register_queue(self._queue, polling_interval_sec=POLL_S)
             except BaseException:
                 self._destroy()  # what is half open cannot be opened again
                 raise
@@ -350,10 +215,13 @@ class DbosTurnBook(TurnBook):
             self.log.info("turns: the book is open after %.2f s", time.monotonic() - began_s)
 
     def _forget_the_dead(self) -> None:
-        """Delete the queues of processes that are gone: each had its own, and every process reads all of them."""
+        """Delete the queues of processes that are not known to live: every process reads all queues of the database.
+
+        A process of another machine that does live has its queue back as soon as it claims a turn.
+        """
         for row in DBOS.list_queues():
             process = _process_in(row.name.removeprefix(QUEUE))
-            if row.name.startswith(QUEUE) and process is not None and self.processes.lives(process) is False:
+            if row.name.startswith(QUEUE) and process is not None and self.processes.lives(process) is not True:
                 DBOS.delete_queue(row.name)
 
     def _close(self) -> None:
@@ -365,22 +233,6 @@ class DbosTurnBook(TurnBook):
         DBOS.destroy()
         if self._engine is not None:
             self._engine.dispose()
-
-
-@contextmanager
-def _as_ours() -> Iterator[None]:
-    """Raise what the library and the database raise as `SessionStoreError`."""
-    try:
-        yield
-    except (SQLAlchemyError, dbos_error.DBOSException, OSError) as error:
-        why = f"the book of turns cannot be used: {one_line(str(error), 200)}"
-        raise SessionStoreError(why, "See that its database is there and can be written to") from error
-
-
-def _rows(turn_id: str, *states: str) -> Sequence[Any]:
-    """The row of that turn, where it is in one of those states; blocks. Raises `SessionStoreError`."""
-    with _as_ours():
-        return DBOS.list_workflows(workflow_ids=[turn_id], status=list(states), load_input=False)
 
 
 def _process_in(server: str) -> ProcessIdentity | None:
