@@ -339,6 +339,17 @@ def ide(machine: Machine, tmp_path: Path) -> Iterator[IdeServer]:
     server.stop()
 
 
+async def test_an_ide_that_the_managed_settings_do_not_allow_is_not_asked(
+    machine: Machine, ide: IdeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    managed = ManagedFile(tmp_path)
+    managed.write('allowed.servers = ["!jetbrains"]')
+    managed.put_in_force(monkeypatch)
+    ide.stop()  # a knock would find no one
+    with anyio.fail_after(30):
+        well(await tool_calls.ide_tool(machine.case()), f"allowed.servers of {managed.path} does not allow it")
+
+
 async def test_one_tool_of_the_ide_is_called_and_only_read(machine: Machine, ide: IdeServer, tmp_path: Path):
     with anyio.fail_after(30):
         well(await tool_calls.ide_tool(machine.case()), "get_all_open_file_paths, one of", "answered in")

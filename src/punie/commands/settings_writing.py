@@ -43,21 +43,30 @@ def set_model(path: Path, model: str) -> bool:
     return _changed(path, lambda settings: settings.update(model=model))
 
 
-def rename_models(path: Path, renamed: Callable[[str], str]) -> bool:
-    """Give the models in `model` and `models` their new names; returns and raises as `disable_tools` does."""
+def rename_models(path: Path, renamed: Callable[[str], str | None]) -> bool:
+    """Give the models in `model` and `models` their new names, and take out those whose new name is None.
+
+    Returns and raises as `disable_tools` does.
+    """
 
     def rename(settings: MutableMapping[str, Any]) -> None:
         if isinstance(model := settings.get("model"), str):
-            settings["model"] = renamed(model)
+            _put(settings, "model", renamed(model))
         models: object = settings.get("models")
         if isinstance(models, str):
-            settings["models"] = ",".join(renamed(name.strip()) for name in models.split(","))
+            settings["models"] = ",".join(filter(None, (renamed(name.strip()) for name in models.split(","))))
         elif isinstance(models, list):
-            for place, name in enumerate(cast("list[object]", models)):
-                if isinstance(name, str) and renamed(name) != name:
-                    models[place] = renamed(name)
+            for place, name in reversed([*enumerate(cast("list[object]", models))]):
+                if isinstance(name, str) and (new := renamed(name)) != name:
+                    _put(models, place, new)
 
     return _changed(path, rename)
+
+
+def _put(table: Any, place: str | int, name: str | None) -> None:
+    table[place] = name or ""
+    if name is None:
+        del table[place]
 
 
 def _changed(path: Path, change: Callable[[MutableMapping[str, Any]], None]) -> bool:

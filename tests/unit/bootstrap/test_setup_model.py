@@ -440,3 +440,17 @@ def test_forgetting_is_told_to_programs_in_json(
     monkeypatch.setenv("PUNIE_HOME", str(tmp_path))
     assert main(["setup", "model", "--forget", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"forgotten": []}
+
+
+def test_with_a_server_of_one_s_own_its_models_are_forgotten(bench: Bench, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setenv("PUNIE_HOME", str(bench.home))
+    assert bench.setup(None, KEY, provider="openai-chat", model="m", base_url="http://host/v1") == 0
+    bench.file.write_text('model = "own:m" # mine\nmodels = ["google:g", "own:n", "own:o"]\n')
+    assert main(["setup", "model", "--forget", "--provider", "openai-chat"]) == 0
+    assert (
+        "Nothing was changed. Kept for servers of your own: --provider own (http://host/v1)." in capsys.readouterr().out
+    )
+    assert main(["setup", "model", "--forget", "--provider", "own"]) == 0
+    assert "Forgotten: own\nTheir models are no longer in" in capsys.readouterr().out
+    assert tomllib.loads(bench.file.read_text()) == {"models": ["google:g"]}
+    assert not bench.credentials.path.exists()

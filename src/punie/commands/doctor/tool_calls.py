@@ -15,7 +15,7 @@ from punie.adapters.mcp.calls import Unshown
 from punie.adapters.mcp.servers import McpServers
 from punie.adapters.schema.argument_validator import JsonSchemaRsValidator
 from punie.bootstrap.lifespan import Process
-from punie.bootstrap.server_files import configured_servers
+from punie.bootstrap.server_files import configured_servers, permitted
 from punie.bootstrap.session_here import session_of
 from punie.bootstrap.settings.keys import MODEL
 from punie.commands.doctor.examination import Case, Check
@@ -51,7 +51,9 @@ async def ide_tool(case: Case) -> Sequence[Check]:
     config = next(filter(_is_ides, configured_servers(case.environ, case.cwd).configs), None)
     if config is None:
         port = case.environ.get(PORT, KNOWN_PORT)
-        config = _at_port(case, port)
+        [config] = permitted([_at_port(case, port)], case.environ)
+        if config.problem is not None:
+            return [Check("ide tool", f"not called: {config.problem}")]
         if not await _listens(port):
             return [Check("ide tool", f"no JetBrains IDE serves tools at port {one_line(port, 20)}. {_SWITCH}")]
     try:

@@ -282,18 +282,29 @@ class ModelSetup:
 
 
 def _forget(environ: Mapping[str, str], model: str | None, *, as_json: bool) -> int:
-    """Forget the key of the provider of that name, or every key."""
-    credentials = Credentials.of(environ, state_dir(environ))
+    """Forget the key of the provider of that name, or every key, and the models of a server that is forgotten."""
+    credentials, file = Credentials.of(environ, state_dir(environ)), user_settings_file(environ)
     try:
+        servers = credentials.servers()
         own = None if model is None else model.partition(":")[0]
-        variable = own if model is None or own in credentials.servers() else key_variable(model)
+        variable = own if model is None or own in servers else key_variable(model)
         if model is not None and variable is None:
-            return wrong(f"Punie keeps no keys for {model}. {NOTHING}")
+            return wrong(f"Punie keeps no keys for {model}. {NOTHING}{_kept(servers)}")
+        read_settings_file(file)
         gone = credentials.forget(variable)
-    except CredentialsError as error:
+        lost = {name for name in gone if name in servers}
+        dropped = rename_models(file, lambda name: None if name.partition(":")[0] in lost else name)
+    except (CredentialsError, SettingsError) as error:
         return wrong(str(error), Exit.FAILED)
-    said = f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}\n"
-    return told({"forgotten": list(gone)}, said, as_json=as_json)
+    said = f"Forgotten: {', '.join(gone)}\n" if gone else f"No key is kept. {NOTHING}{_kept(servers)}\n"
+    said += f"Their models are no longer in {file}: `punie setup model` chooses another one.\n" if dropped else ""
+    return told({"forgotten": list(gone)}, display_safe(said), as_json=as_json)
+
+
+def _kept(servers: Mapping[str, Stored]) -> str:
+    """What else could be meant: a key for a server of one's own is kept under the server's name."""
+    named = [f"--provider {name} ({server.base_url})" for name, server in servers.items()]
+    return f" Kept for servers of your own: {', '.join(named)}." if named else ""
 
 
 def run_model_setup(*, key_env: str | None = None, key_stdin: bool = False, forget: bool = False, **flags: Any) -> int:
