@@ -14,7 +14,6 @@ from anyio.abc import TaskGroup, TaskStatus
 from attrs import define, evolve, field
 
 from punie.application.desk.session_desk import SessionDesk
-from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.kept_record import KeptSession
 from punie.application.sessions.recorder import Tell
 from punie.application.sessions.stored import StoredSessions
@@ -29,6 +28,7 @@ from punie.domain.session.session import OpenedSession, SessionOptions, SessionS
 from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.history import ChangedFile, Part, TakenBack
 from punie.ports.people import Peer
@@ -144,7 +144,7 @@ class SessionRequests(ABC):
 
 
 @define
-class PunieAgent(OwnTaskGroup, SessionRequests, Agent):
+class PunieAgent(TaskOwner, SessionRequests, Agent):
     """The sessions of one connection, or of a whole server; an async context manager that lives as long as that.
 
     Each session is owned by one task, which enters everything that the session needs and leaves it in reverse.

@@ -172,6 +172,16 @@ class Process:
                 await live.desk.permission.changes.recover(committed_in(taken.store, session_id))
             yield live
 
+    @asynccontextmanager
+    async def agent(self) -> AsyncGenerator[PunieAgent]:
+        """The agent of the process, whose sessions are closed at the end, and the process with them."""
+        self.warm_up.start()
+        try:
+            async with PunieAgent(self.session_scope, self.log, self.stored) as agent:
+                yield agent
+        finally:
+            await self.aclose()
+
     async def _as_it_was(self, shelf: EngineShelf, taken: KeptSession | None) -> Settings:
         """The settings with the former model and mode of a session, as far as they can still be used."""
         settings, choice = shelf.settings, None if taken is None else taken.choice
@@ -289,27 +299,13 @@ async def serve_sessions(
     """
     from punie.adapters.acp.sessions import SessionMethods
 
-    async with own_agent(environ, flags, log) as agent:
+    async with Process(environ, flags, log, goes_on=True).agent() as agent:
         if draft is None:
             await offer(SessionMethods(agent, connection, log))
             return
         async with anyio.create_task_group() as turns:
             await offer(draft(agent, connection, log, turns))
             turns.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def own_agent(
-    environ: Mapping[str, str], flags: Mapping[str, str | None], log: logging.Logger
-) -> AsyncGenerator[PunieAgent]:
-    """The agent of one process, with the process's lifetime around it; its sessions are closed at the end."""
-    process = Process(environ, flags, log, goes_on=True)
-    process.warm_up.start()
-    try:
-        async with PunieAgent(process.session_scope, log, process.stored) as agent:
-            yield agent
-    finally:
-        await process.aclose()
 
 
 def protecting(settings: Settings, paths: Iterable[str]) -> Settings:

@@ -184,7 +184,7 @@ def ended(command: Callable[[], int]) -> int:
         return command()
     except (CommandError, PunieError, Interrupted, KeyboardInterrupt, ExceptionGroup, FileNotFoundError) as raised:
         error = cast("BaseException", raised)
-        while isinstance(error, BaseExceptionGroup):  # the task group of a session wraps what its block raises
+        while isinstance(error, BaseExceptionGroup):  # a task group wraps what its tasks raise
             error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         exit_code = _exit_of(error)
         if exit_code is None:

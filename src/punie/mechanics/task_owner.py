@@ -12,27 +12,32 @@ from anyio.abc import TaskGroup
 class TaskOwner:
     """An async context manager with a task group, entered and left by the task that owns it; its tasks end then.
 
-    The group is left without the error of the block, which it would wrap into a group of its own. `_tasks` is None
-    before the context is entered, and from the moment on in which it is left.
+    An error of the block is raised as it is: the group would wrap the error into a group of exceptions.
     """
 
     _tasks: TaskGroup | None = None
 
     async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
+        self._tasks = await anyio.create_task_group().__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None:
-            try:
-                await self._let_go(tasks)
-            finally:
-                await tasks.__aexit__(None, None, None)
+    ) -> bool:
+        tasks, cancelled = self.tasks, error is not None and not isinstance(error, Exception)
+        try:
+            await self._let_go(tasks)
+        finally:
+            stop = await (tasks.__aexit__(kind, error, trace) if cancelled else tasks.__aexit__(None, None, None))
+        return cancelled and bool(stop)
+
+    @property
+    def tasks(self) -> TaskGroup:
+        """The task group. Raises `RuntimeError` where the object was not entered."""
+        if self._tasks is None:
+            raise RuntimeError(f"this {type(self).__name__} was not entered")
+        return self._tasks
 
     async def _let_go(self, tasks: TaskGroup) -> None:
-        """Make the tasks end; the caller waits for them afterwards."""
+        """Release resources and make the tasks end; the caller waits for the tasks afterwards."""
         tasks.cancel_scope.cancel()

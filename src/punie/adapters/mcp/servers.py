@@ -279,6 +279,7 @@ class McpServers(TaskOwner, ToolServers):
         self._servers: dict[str, McpServer] = {}
 
     async def _let_go(self, tasks: TaskGroup) -> None:
+        self._tasks = None
         tasks.cancel_scope.deadline = anyio.current_time() + CLOSE_S
         for server in self._servers.values():
             server.stop()

@@ -10,7 +10,6 @@ import anyio
 from attrs import define, field
 
 from punie.application.agent import PunieAgent
-from punie.application.own_task_group import OwnTaskGroup
 from punie.application.remote.room import Asked, Room
 from punie.application.remote.seat import AWAY_LIMIT_S, ClientSeat
 from punie.application.turns.live_session import LiveSession
@@ -20,6 +19,7 @@ from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.turn import TurnReport
 from punie.domain.values.display import one_line
 from punie.domain.values.person import Person
+from punie.mechanics.task_owner import TaskOwner
 
 GRACE_S = 600.0
 """How long a session waits for its client to come back."""
@@ -37,7 +37,7 @@ class Holder(Protocol):
 
 
 @define(eq=False)
-class Reception(OwnTaskGroup):
+class Reception(TaskOwner):
     """The open sessions and their connections; an async context manager inside `agent`, for as long as the server.
 
     A `holder` is a connection, compared by identity. A session whose client lost its connection goes on for `grace_s`

@@ -9,7 +9,6 @@ import anyio
 from attrs import define, evolve, field, frozen
 
 from punie.application.offer.profiles import Trust
-from punie.application.own_task_group import OwnTaskGroup
 from punie.application.servers.known_server import Asking, KnownServer, Surroundings, Tools
 from punie.domain.errors import AmbiguousToolError, UnknownServerError, UnknownToolError
 from punie.domain.servers.approval import approval_of, changed_files
@@ -26,6 +25,7 @@ from punie.domain.servers.server import (
 )
 from punie.domain.tools.tool import ToolResult
 from punie.domain.values.json_value import JsonObject
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.servers import ServerApprovals, ServerUnavailableError
 from punie.ports.tools import CallProgress
 
@@ -52,7 +52,7 @@ class KnownTools:
 
 
 @define(eq=False)
-class ServerRegistry(OwnTaskGroup):
+class ServerRegistry(TaskOwner):
     """The configured servers and their tools; an async context manager that lives as long as the session.
 
     A server is started when its tools are first asked for, a project's server only after a person approved exactly that

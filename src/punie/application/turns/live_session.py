@@ -16,7 +16,6 @@ from punie.application.desk.permission import SessionPermission
 from punie.application.desk.session_desk import SessionDesk
 from punie.application.offer.registry import ToolRegistry
 from punie.application.offer.toolbox import ToolNews
-from punie.application.own_task_group import OwnTaskGroup
 from punie.application.sessions.broken_turn import DurableTurns
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.tools.session.switch_mode import SwitchMode
@@ -37,6 +36,7 @@ from punie.domain.tools.catalog import Tier
 from punie.domain.tools.disclosure import DEFAULT_CONTEXT_TOKENS
 from punie.domain.values.content import Block, Prompt
 from punie.domain.values.display import one_line
+from punie.mechanics.task_owner import TaskOwner
 from punie.ports.engine import EngineSession, EventSink
 from punie.ports.machine import Clock
 from punie.ports.workspace import PromptFiles
@@ -223,7 +223,7 @@ CLOSE_LIMIT_S = 2.0
 
 
 @define
-class LiveSession(OwnTaskGroup):
+class LiveSession(TaskOwner):
     """All parts of an open session; an async context manager that is entered and left by the task that owns it.
 
     Leaving it ends the tasks of the session, releases every terminal, takes down the tools that were set up and closes

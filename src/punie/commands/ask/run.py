@@ -96,8 +96,7 @@ class AskMode:
         """Open a session, run the prompt, and report the end; returns the exit code."""
         asked_for = self.flags.get("model") is not None
         process = Process(self.environ, self.flags, self.log, keeps_model=asked_for)
-        async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
-            # Caught inside: a task group would raise the error in a group.
+        async with process.agent() as agent:
             session = None
             try:
                 opened = await self._opened(agent)
@@ -110,7 +109,6 @@ class AskMode:
                         await agent.delete_session(session.id)
             except CommandError as error:
                 code = self._told("usage", str(error), error.exit_code)
-        await process.aclose()
         return code
 
     async def _opened(self, agent: PunieAgent) -> OpenedSession:

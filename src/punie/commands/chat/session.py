@@ -17,8 +17,7 @@ from punie.bootstrap.settings.files import state_dir
 from punie.bootstrap.settings.keys import KEEP_SESSIONS, WHILE_BUSY
 from punie.bootstrap.settings.sources import Traced, trace_settings
 from punie.commands.going_on import session_to_go_on
-from punie.commands.running import EXIT_OF_SIGNAL, CommandError, start_logging
-from punie.domain.errors import PunieError
+from punie.commands.running import EXIT_OF_SIGNAL, start_logging
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.ports.people import Peer
 
@@ -62,25 +61,15 @@ class ChatSession:
 
     @asynccontextmanager
     async def agent(self) -> AsyncGenerator[PunieAgent]:
-        """The agent, whose sessions are closed at the end. An error of the block is raised as it is, not in a group.
+        """The agent, whose sessions are closed at the end.
 
         A prompt waits for the turn that runs, unless the settings say something else.
         """
-        failed: PunieError | CommandError | None = None
         waits = not any(one.key == WHILE_BUSY.name for one in self.traced.said)
         flags = {**self.flags, WHILE_BUSY.name: "queue"} if waits else self.flags
         process = Process(self.environ, flags, self.log, keeps_model=self.flags.get("model") is not None)
-        process.warm_up.start()
-        try:
-            async with PunieAgent(process.session_scope, self.log, process.stored) as agent:
-                try:
-                    yield agent
-                except (PunieError, CommandError) as error:
-                    failed = error
-        finally:
-            await process.aclose()
-        if failed is not None:
-            raise failed
+        async with process.agent() as agent:
+            yield agent
 
     async def opened(self, agent: PunieAgent, peer: Peer) -> OpenedSession:
         """The session: a new one, or the one that is named.

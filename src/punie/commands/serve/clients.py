@@ -20,7 +20,7 @@ from punie.application.remote.connected_agent import ConnectedAgent
 from punie.application.remote.readiness import Readiness, ReadinessWatch
 from punie.application.remote.reception import SESSIONS_LIMIT, Reception
 from punie.application.remote.recovery import TurnRecovery
-from punie.bootstrap.lifespan import own_agent
+from punie.bootstrap.lifespan import Process
 from punie.mechanics.jsonrpc.connection import Connection
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ async def served_clients(
 ) -> AsyncGenerator[ServedClients]:
     """The agent and its reception; at the end, turns and sessions end as well."""
     async with (
-        own_agent(environ, flags, log) as agent,
+        Process(environ, flags, log, goes_on=True).agent() as agent,
         Reception(agent, log, grace_s, sessions_limit=sessions_limit, person_limit=person_limit) as reception,
     ):
         stored = await agent.keeping()

@@ -32,7 +32,6 @@ from punie.commands.running import (
     waiting,
     wrong,
 )
-from punie.domain.errors import UnknownServerError
 from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerStatus
 from punie.domain.values.display import one_line
 from punie.ports.servers import ServerUnavailableError
@@ -80,11 +79,10 @@ class ServersMode:
         for problem in configured.problems:
             wrong(problem)
         async with servers_here(self.environ, self.cwd, configured.configs, self.log) as registry:
-            # Caught inside: the registry's task group would hand it on in a group.
             try:
                 return await self._ask(registry)
-            except (UnknownServerError, ServerUnavailableError) as error:
-                return wrong(str(error), Exit.USAGE if isinstance(error, UnknownServerError) else Exit.FAILED)
+            except ServerUnavailableError as error:
+                return wrong(str(error), Exit.FAILED)
 
     async def _ask(self, registry: ServerRegistry) -> int:
         if self.action == "check":

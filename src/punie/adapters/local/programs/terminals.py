@@ -69,6 +69,7 @@ class LocalTerminals(TaskOwner, Terminals):
         self._mark = secrets.token_hex(16)
 
     async def _let_go(self, tasks: TaskGroup) -> None:
+        self._tasks = None
         try:
             with anyio.CancelScope(shield=True):
                 await self._end_all()
