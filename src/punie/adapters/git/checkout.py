@@ -4,12 +4,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cached_property
+from typing import IO, Any
 
+import dulwich.attrs
+import dulwich.file
+import dulwich.object_store
+import dulwich.repo
 from attrs import define, field
 from dulwich.attrs import GitAttributes
 from dulwich.index import Index, IndexEntry, cleanup_mode
@@ -23,13 +29,36 @@ from dulwich.repo import Repo
 
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
 from punie.domain.values.paths import is_inside
-from punie.mechanics.files import opened_folder, read_file
+from punie.mechanics.files import NO_LINK, NO_WAIT, opened_folder, read_file
 from punie.mechanics.ignore_rules import top_of
+
+FILE_LIMIT_BYTES = 100_000_000
+
+
+def _opened(name: str, flags: int) -> int:
+    """Opens a file of git's own for reading; a pipe or a device in its place would be read without end."""
+    descriptor = os.open(name, flags | NO_WAIT)
+    known = os.fstat(descriptor)
+    if stat.S_ISREG(known.st_mode) and (known.st_size <= FILE_LIMIT_BYTES or b"/objects/" in os.fsencode(name)):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no file, or too large", name)
+
+
+def _open(path: Any, mode: str = "r", *more: Any, **further: Any) -> IO[Any]:
+    return open(path, mode, *more, **further, opener=_opened if "r" in mode else None)
+
+
+def _open_no_link(path: Any) -> IO[bytes]:
+    return open(path, "rb", opener=lambda name, flags: _opened(name, flags | NO_LINK))
+
+
+for _module in (dulwich.attrs, dulwich.file, dulwich.object_store, dulwich.repo):  # which take no opener
+    vars(_module).update(open=_open, open_nofollow_read=_open_no_link)
+
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]
 """Path below the top -> (mode, id) of every file of a tree."""
-
-FILE_LIMIT_BYTES = 100_000_000
 
 
 @define

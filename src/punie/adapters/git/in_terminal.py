@@ -101,7 +101,10 @@ class GitInTerminal:
     async def log(self, limit: int) -> tuple[Commit, ...] | None:
         """The newest commits first."""
         text, _ = await self._git(*_LOG, "-n", str(limit)) if limit > 0 else (None, "")
-        return None if text is None else tuple(_commits(text))
+        try:
+            return None if text is None else tuple(_commits(text))
+        except ValueError:  # a commit may have a time that no clock shows
+            return None
 
     async def _git(self, *words: str) -> tuple[str | None, str]:
         """The output of git in the repository's top folder, and that folder."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -155,8 +155,7 @@ class DulwichRepository(Repository):
 
 @contextmanager
 def _in_words() -> Generator[None]:
-    """Translate the errors of a damaged or unusual repository for the model; dulwich has no common error class."""
-    from dulwich import errors
+    """Translate the errors of a damaged or unusual repository for the model."""
     from dulwich.file import FileLocked
 
     try:
@@ -167,13 +166,20 @@ def _in_words() -> Generator[None]:
             "Try again when it is done; if none runs, remove the .lock file."
         ) from None
     except (
-        errors.NotGitRepository, errors.ChecksumMismatch, errors.WrongObjectException, errors.MissingCommitError,
-        errors.ObjectMissing, errors.ApplyDeltaError, errors.FileFormatException, errors.RefFormatError,
-        OSError, ValueError, KeyError, IndexError, EOFError, AssertionError, NotImplementedError, zlib.error,
-        struct.error,
+        *_below(Exception, "dulwich."), OSError, ValueError, KeyError, IndexError, EOFError, AssertionError,
+        NotImplementedError, RecursionError, zlib.error, struct.error,
     ) as error:  # fmt: skip
         what = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise ToolFailedError(
             f"The git repository cannot be used here: {type(error).__name__}: {what[:200]}. "
             "It may be damaged, or use a feature that Punie does not know; try git itself with run_command."
         ) from error
+
+
+def _below(kind: type[Exception], package: str) -> Iterator[type[Exception]]:
+    """The errors of a library that has no common class of them."""
+    for one in kind.__subclasses__():
+        if one.__module__.startswith(package):
+            yield one
+        else:
+            yield from _below(one, package)

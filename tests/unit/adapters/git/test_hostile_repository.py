@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -229,3 +230,37 @@ async def test_costly_ignore_rules_do_not_hang_the_status(tmp_path: Path) -> Non
     with anyio.fail_after(10):
         status = await DulwichRepository(str(tmp_path), (str(tmp_path),)).status()
     assert status.untracked == (".gitignore", "a" * 250)
+
+
+async def test_a_named_pipe_among_git_s_files_holds_up_nothing(trap: Trap) -> None:
+    git, kept = trap.top / ".git", trap.top / "kept"
+    trap.git("config", "include.path", str(git / "included"))
+    repository = DulwichRepository(str(trap.top), (str(trap.top),))
+    for name in (
+        "HEAD", "config", "commondir", "index", "packed-refs", "shallow", "refs/heads/main", "refs/stash",
+        "objects/info/alternates", "info/attributes", "info/exclude", "../.gitattributes", "included",
+    ):  # fmt: skip
+        pipe = (git / name).resolve()
+        if pipe.exists():
+            pipe.rename(kept)
+        os.mkfifo(pipe)
+        for call in (repository.status, lambda: repository.log(1), lambda: repository.add_and_commit("x", ("a.txt",))):
+            with anyio.fail_after(10), suppress(ToldToModel):
+                await call()
+        pipe.unlink()
+        if kept.exists():
+            kept.rename(pipe)
+    assert (await repository.status()).branch == "main"
+
+
+async def test_a_repository_that_the_library_does_not_know_is_told_so(trap: Trap) -> None:
+    repository = DulwichRepository(str(trap.top), (str(trap.top),))
+    for key, value in (("extensions.partialClone", "origin"), ("core.repositoryFormatVersion", "9")):
+        trap.git("config", key, value)
+        with pytest.raises(ToldToModel, match="cannot be used here"):
+            await repository.status()
+        trap.git("config", "--unset", key)
+        trap.git("config", "core.repositoryFormatVersion", "0")
+    (trap.top / ".git" / "index").write_bytes(b"DIRC\0\0\0\x63\0\0\0\0" + bytes(20))
+    with pytest.raises(ToldToModel, match="cannot be used here"):
+        await repository.status()
