@@ -258,7 +258,7 @@ async def test_what_comes_before_the_answer_is_not_kept(serve: Serve) -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    async with serve(door=Door(TOKEN, admit=admit)) as server:
+    async with serve(limits=Limits(SIZE_LIMIT, handshake_s=1.0), door=Door(TOKEN, admit=admit)) as server:
         with socket.create_connection(("127.0.0.1", port_of(server)), timeout=3) as stream:
             stream.sendall(asking(server, "of-a-stranger"))  # it is there before the server looks
             with pytest.raises(OSError, match=r"reset|pipe|timed out"):

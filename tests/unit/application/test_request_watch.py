@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from punie.application.desk.turn_desk import RequestWatch
-from punie.domain.session.events import RequestEnded, RequestEnding
+from punie.domain.session.events import RequestEnded, RequestEnding, TextDelta, ThoughtDelta
 from punie.domain.session.turn import Usage
 from tests.fakes.clock import FakeClock
 
@@ -76,3 +76,16 @@ def test_a_turn_that_stops_in_a_call_or_before_anything_had_none_under_way() -> 
     assert requests.stopped(RequestEnding.CANCELLED) is None
     requests.piece()
     assert requests.stopped(RequestEnding.CANCELLED) is not None
+
+
+def test_an_answer_that_is_broken_off_counts_with_the_tokens_of_what_was_said() -> None:
+    requests, _ = watch()
+    requests.hear(TextDelta("x" * 9))
+    requests.hear(ThoughtDelta("y" * 8))
+    stopped = requests.stopped(RequestEnding.CANCELLED)
+    assert stopped is not None
+    assert stopped.usage == Usage(output_tokens=5, requests=1)
+    requests.hear(TextDelta("z"))
+    stopped = requests.stopped(RequestEnding.CANCELLED)
+    assert stopped is not None
+    assert stopped.usage.output_tokens == 1

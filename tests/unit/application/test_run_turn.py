@@ -11,7 +11,15 @@ import pytest
 from punie.application.agent import PunieAgent
 from punie.application.sessions.recorder import MemoryRecord
 from punie.domain.errors import EngineError
-from punie.domain.session.events import SessionEvent, TextDelta, ToolCallUpdated, TurnEnded, UsageChanged
+from punie.domain.session.events import (
+    ContextUsed,
+    RequestEnded,
+    SessionEvent,
+    TextDelta,
+    ToolCallUpdated,
+    TurnEnded,
+    UsageChanged,
+)
 from punie.domain.session.log import PromptAccepted
 from punie.domain.session.turn import StopReason, Turn, TurnReport, Usage
 from punie.domain.values.content import Prompt
@@ -373,6 +381,33 @@ async def test_every_turn_is_written_down_once_however_it_ended() -> None:
     assert [record.turn_id for record in written] == [*(asked.id for asked in bench.engine.turns), turn.id]
     assert {(record.session_id, record.model) for record in written} == {(opened.id, "none")}
     assert all(record.started_at > 1_700_000_000 for record in written)
+
+
+async def test_an_answer_that_is_broken_off_counts_as_much_as_it_took_judged_by_the_request_before_it() -> None:
+    async def answers(turn: Turn, tools: ToolDoor, events: EventSink) -> StopReason:
+        await events.emit(TextDelta("x" * 80))
+        if len(bench.engine.turns) == 2:
+            await events.emit(ContextUsed(1_000))
+            await events.emit(UsageChanged(Usage(900, 100, 400, requests=1, cost_usd=0.02)))
+            return StopReason.END_TURN
+        agent.cancel(opened.id)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    bench = SessionBench(engine=PlayedEngine(answers))
+    async with bench.agent() as agent:
+        opened = await bench.opened(agent)
+        for _ in range(3):
+            await agent.begin_turn(opened.id, PROMPT).run()
+        written = await bench.ledger.turns()
+    assert [record.usage for record in written] == [
+        Usage(output_tokens=20, requests=1),  # nothing is known of what was sent
+        Usage(900, 100, 400, requests=1, cost_usd=0.02),
+        Usage(1_000, 20, requests=1, cost_usd=pytest.approx(0.02)),  # as much as 1,020 tokens before it
+    ]
+    ended = [event for event in bench.client.notifications if isinstance(event, RequestEnded)]
+    assert [one.usage for one in ended] == [record.usage for record in written]
+    assert [one.ending.value for one in ended] == ["cancelled", "done", "cancelled"]
 
 
 class SlowRecord(MemoryRecord):

@@ -189,6 +189,8 @@ class SessionSpans:
         name, began = f"chat {model['gen_ai.request.model']}", at - max(0.0, event.elapsed_s)
         span = self._started(name, turn.context, about, began, SpanKind.CLIENT)
         if event.ending is not RequestEnding.DONE:
+            if event.usage.requests:
+                span.set_attribute("punie.usage.estimated", True)
             _fail(span, event.ending.value)
         span.end(_nanoseconds(at))
 

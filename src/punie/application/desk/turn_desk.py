@@ -28,7 +28,7 @@ from punie.domain.model.text import result_text
 from punie.domain.session.events import RequestBegun, RequestEnded, RequestEnding, SessionEvent, TextDelta, ThoughtDelta
 from punie.domain.session.turn import PrefixBreak, Usage
 from punie.domain.tools.catalog import ToolCatalog
-from punie.domain.tools.tool import ToolCall, ToolKind, ToolResult
+from punie.domain.tools.tool import CHARS_PER_TOKEN, ToolCall, ToolKind, ToolResult
 from punie.domain.values.content import Prompt
 from punie.domain.values.display import one_line
 from punie.domain.values.json_value import json_text
@@ -56,6 +56,7 @@ class RequestWatch:
     _broke: tuple[PrefixBreak, ...] = field(default=(), init=False)
     _began_s: float = field(init=False)
     _first_s: float | None = field(default=None, init=False)
+    _chars: int = field(default=0, init=False)
     _open: bool = field(default=False, init=False)
     _counted: Usage = field(factory=Usage, init=False)
 
@@ -70,7 +71,7 @@ class RequestWatch:
     def hear(self, event: SessionEvent, *, of_a_person: bool = False) -> None:
         """Take an event of the turn, before anyone else; `of_a_person` says that a command is being carried out."""
         if isinstance(event, (TextDelta, ThoughtDelta)):
-            self.piece()
+            self.piece(len(event.text))
         elif isinstance(event, RequestBegun):
             self._broke = self.prefix.broken(event, self.model)
             self.broke += self._broke
@@ -79,10 +80,11 @@ class RequestWatch:
 
     def interrupt(self) -> None:
         """A call begins or ends: no request is under way, and the next one begins later."""
-        self._began_s, self._first_s, self._open = self.clock.monotonic_s(), None, False
+        self._began_s, self._first_s, self._chars, self._open = self.clock.monotonic_s(), None, 0, False
 
-    def piece(self) -> None:
-        """Note a piece of the answer; the first one counts."""
+    def piece(self, chars: int = 0) -> None:
+        """Note a piece of the answer, of so many characters; its time is that of the first one."""
+        self._chars += chars
         if self._first_s is None:
             self._first_s = self.clock.monotonic_s() - self._began_s
             self._open = True
@@ -96,8 +98,13 @@ class RequestWatch:
         return self._ended(own, RequestEnding.DONE)
 
     def stopped(self, ending: RequestEnding) -> RequestEnded | None:
-        """The request that was under way when the turn stopped short; None where there was none."""
-        return self._ended(Usage(), ending) if self._open else None
+        """The request that was under way when the turn stopped short; None where there was none.
+
+        An answer that had begun counts as a request, with the tokens of what was said, roughly.
+        """
+        tokens = -(-self._chars // CHARS_PER_TOKEN)
+        used = Usage() if self._first_s is None else Usage(output_tokens=tokens, requests=1)
+        return self._ended(used, ending) if self._open else None
 
     def _ended(self, used: Usage, ending: RequestEnding) -> RequestEnded:
         elapsed_s, broke, self._broke = self.clock.monotonic_s() - self._began_s, self._broke, ()

@@ -138,6 +138,19 @@ class ContextGauge:
         """Note the turn's totals so far."""
         self.turn = event.usage
 
+    def estimate(self, answer: Usage) -> Usage:
+        """The usage of a request whose answer was broken off: the input and the price are those of the ones before.
+
+        Without any since the session was opened, only the answer is counted.
+        """
+        spent, sent = self.spent, 0 if self.latest is None else self.latest.used_tokens
+        known = spent.input_tokens + spent.output_tokens
+        if not known:
+            return answer
+        share = (sent + answer.output_tokens) / known
+        cost_usd = None if spent.cost_usd is None else spent.cost_usd * share
+        return evolve(answer, input_tokens=sent, cost_usd=cost_usd)
+
     def end_turn(self) -> None:
         """Add the turn's totals to those of the session; later totals are the next turn's."""
         self._settled, self.turn = self.spent, Usage()

@@ -89,8 +89,9 @@ class TurnEvents(EventSink):
         """Report the model request that was under way when the turn stopped short."""
         unfinished = self.requests.stopped(ending)
         if unfinished is not None:
-            if unfinished.first_s is not None:  # it was answered in part, and no one tells the tokens of that
-                self.usage += Usage(requests=1)
+            if unfinished.usage.requests:  # it was answered in part, and no one tells the tokens of that
+                unfinished = evolve(unfinished, usage=self.gauge.estimate(unfinished.usage))
+                self.usage += unfinished.usage
                 self.gauge.count(UsageChanged(self.usage))
             await self.lane.emit(unfinished)
 

@@ -112,6 +112,9 @@ def test_a_failed_request_is_an_error():
     chat = named(spans_of(PROMPT, RequestEnded("a:m", 1, Usage(), None, RequestEnding.FAILED)), "chat m")
     assert chat.status.status_code is StatusCode.ERROR
     assert dict(chat.attributes or {})["error.type"] == "failed"
+    assert "punie.usage.estimated" not in dict(chat.attributes or {}), "there is nothing to estimate"
+    partly = RequestEnded("a:m", 1, Usage(50, 5, requests=1), 0.5, RequestEnding.CANCELLED)
+    assert dict(named(spans_of(PROMPT, partly), "chat m").attributes or {})["punie.usage.estimated"] is True
 
 
 def test_what_a_turn_leaves_open_ends_with_it():
