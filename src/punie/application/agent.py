@@ -6,7 +6,7 @@ import logging
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import TypeAlias
 
 import anyio
@@ -20,7 +20,7 @@ from punie.application.sessions.stored import StoredSessions
 from punie.application.turns import model_switch, review
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.waiting import BegunTurn, Place
-from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError, UnknownSessionError
+from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError, SessionStoreError, UnknownSessionError
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.log import SessionPage
@@ -32,6 +32,7 @@ from punie.mechanics.task_owner import TaskOwner
 from punie.ports.agent import Agent, RunningTurn
 from punie.ports.history import ChangedFile, Part, TakenBack
 from punie.ports.people import Peer
+from punie.ports.turns import TurnBook
 
 SessionScope: TypeAlias = Callable[
     [str, SessionSpec, Peer, KeptSession | None], AbstractAsyncContextManager[LiveSession]
@@ -40,6 +41,9 @@ SessionScope: TypeAlias = Callable[
 
 TURN_END_LIMIT_S = 3.0
 """How long a cancelled turn may hold up the closing of its session."""
+
+LOOK_S = 1.0
+"""How often the book of turns is asked whether a turn was called off, while one runs."""
 
 GREETING_LIMIT_S = 2.0
 """How long the first events of a session that was loaded may hold up the answer to the loading."""
@@ -155,9 +159,12 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
     keeping: Callable[[], Awaitable[StoredSessions]]
     _places: dict[str, Place] = field(factory=dict, init=False)
     _opening: dict[str, LiveSession] = field(factory=dict, init=False)
+    _heeding: anyio.CancelScope | None = field(default=None, init=False)
 
     async def _let_go(self, tasks: TaskGroup) -> None:
         del tasks  # the task of each session ends by itself
+        if self._heeding is not None:
+            self._heeding.cancel()
         for place in self._places.values():
             place.dismiss()
 
@@ -206,7 +213,10 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
         await (await self.keeping()).delete(session_id, owner=owner)
 
     def begin_turn(self, session_id: str, prompt: Prompt) -> BegunTurn:
-        return self.place(session_id).begin(prompt)
+        place = self.place(session_id)
+        turn = place.begin(prompt)
+        self._heed(place.session)
+        return turn
 
     def found(self, session_id: str) -> Place | None:
         return self._places.get(session_id)
@@ -230,6 +240,21 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
         for place in self._places.values():
             if place.turn is not None and place.turn.id == turn_id:
                 place.turn.cancel()
+
+    def _heed(self, session: LiveSession) -> None:
+        """Have turns that survive their process ended where another one calls them off; one task for all of them."""
+        if session.durable is not None and self._heeding is None:
+            self._heeding = anyio.CancelScope()
+            self.tasks.start_soon(self._heed_book, session.durable.book, self._heeding)
+
+    async def _heed_book(self, book: TurnBook, heeding: anyio.CancelScope) -> None:
+        with heeding:
+            while any(place.turn is not None for place in self._places.values()):
+                with suppress(SessionStoreError):
+                    for turn_id in await book.called_off():
+                        self.cancel_turn(turn_id)
+                await anyio.sleep(LOOK_S)
+        self._heeding = None
 
     def hand_on(self, *, at_once: bool) -> None:
         """Leave the turns that survive their process to another one: after the step under way, or `at_once`."""
@@ -293,6 +318,7 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
                 opened = await session.open()
                 place = self._places[session_id] = Place(self._opening.pop(session_id))
                 task_status.started(evolve(opened, working=_goes_on(place, peer)))
+                self._heed(session)
                 await place.closing.wait()
                 if place.turn is not None:
                     with anyio.move_on_after(TURN_END_LIMIT_S):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ from punie.domain.session.events import RequestEnded, TextDelta, ToolCallAnnounc
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
 from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.transcript import INTERRUPTED, ToolUsed
-from punie.domain.session.turn import StopReason, Turn, TurnLimits, Usage
+from punie.domain.session.turn import StopReason, Turn, TurnLimits, TurnReport, Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutcome
 from punie.domain.values.content import Prompt, Text
@@ -94,6 +94,31 @@ def test_calls_of_before_are_answered_once_and_those_of_unknown_effect_are_not_m
     assert second.code == ToolOutcome.CANCELLED.value
     broken.since((used(INTERRUPTED, ToolOutcome.CANCELLED),))
     assert broken.result_of(a_call(), looks=lambda: True) is None, "a call that only looks is made again"
+
+
+@define(eq=False)
+class Away(MemoryTurnBook):
+    """A book that cannot be read at the first look; counts the looks."""
+
+    looks: int = 0
+    at_once: int = 0
+    most_at_once: int = 0
+
+    async def open_elsewhere(self) -> Any:
+        return await self._looked(MemoryTurnBook.open_elsewhere(self))
+
+    async def called_off(self) -> Any:
+        return await self._looked(MemoryTurnBook.called_off(self))
+
+    async def _looked(self, looking: Awaitable[Any]) -> Any:
+        seen = await looking
+        self.looks, self.at_once = self.looks + 1, self.at_once + 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        await anyio.lowlevel.checkpoint()
+        self.at_once -= 1
+        if self.looks == 1:
+            raise SessionStoreError("away")
+        return seen
 
 
 # ------------------------------------------------------------ keeping
@@ -305,6 +330,42 @@ async def test_a_turn_whose_session_another_process_took_over_ends_here_and_is_l
         assert not any(isinstance(event, TurnEnded) for event in await events_of(bench, session))
 
 
+async def test_a_turn_that_is_called_off_ends_in_the_middle_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every kind of process: each has an agent, which asks the book while a turn runs, and once for all turns."""
+    monkeypatch.setattr("punie.application.agent.LOOK_S", 0.0)
+    (bench,) = benches()
+    book, begun, reports = Away(), anyio.Event(), list[TurnReport]()
+
+    async def play(_turn: Turn, _tools: ToolDoor, _events: EventSink) -> StopReason:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def run(turn: Any) -> None:
+        reports.append(await turn.run())
+
+    bench.engine.play = play
+    async with bench.agent() as agent, anyio.create_task_group() as tasks:
+        sessions = [(await bench.opened(agent)).id for _ in range(2)]
+        for live in bench.sessions:
+            live.durable = DurableTurns(book, ORDER, TurnPlaces())
+        turn, other = [agent.begin_turn(session, GO) for session in sessions]
+        tasks.start_soon(run, turn)
+        await begun.wait()
+        assert await book.cancel(turn.id)
+        while not reports:
+            await anyio.lowlevel.checkpoint()
+        assert reports == [TurnReport(StopReason.CANCELLED)]
+        assert book.most_at_once == 1
+        assert agent.busy(sessions[1])
+        monkeypatch.setattr("punie.application.agent.LOOK_S", 3_600.0)
+        looks = book.looks
+        while book.looks == looks:  # the next look is in an hour, for which the end of the process does not wait
+            await anyio.lowlevel.checkpoint()
+        other.cancel()
+        await run(other)
+
+
 # ------------------------------------------------------------ recovery
 
 
@@ -473,18 +534,18 @@ async def test_a_session_is_closed_and_tried_again_where_the_book_cannot_have_th
     assert died.entries["t-1"].known.status is TurnStatus.ENDED
 
 
-async def test_turns_that_were_called_off_are_cancelled_and_a_lost_book_is_looked_at_again() -> None:
-    lobby, book = Lobby(), MemoryTurnBook("2")
-    await book.begin(ORDER)
-    await book.cancel("t-1")
-    recovery: Any = TurnRecovery(lobby, book, LOG, 60)  # pyright: ignore[reportArgumentType]
+async def test_a_book_that_cannot_be_read_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punie.application.remote.recovery.LOOK_S", 0.0)
+    lobby, died = Lobby(), MemoryTurnBook("1")
+    await died.begin(ORDER)
+    recovery: Any = TurnRecovery(lobby, Away("2", died.entries), LOG, 60)  # pyright: ignore[reportArgumentType]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(recovery.keep)
         with anyio.fail_after(10):
             while not lobby.did:
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    assert lobby.did == ["cancel t-1"]
+    assert lobby.did == ["greet s-1", "follow", "vacate"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class _Unheard(EventSink):
 
 @define(eq=False)
 class TurnRecovery:
-    """Looks for open turns that no process has, and for those that were called off; lives as long as the server.
+    """Looks for open turns that no process has; lives as long as the server.
 
     A turn that needs its client's files, terminals or tools waits for that client to load the session, `wait_s` at the
     longest by the time that this server knows of it; then the turn is ended as one that was broken off.
@@ -68,8 +68,6 @@ class TurnRecovery:
                 await anyio.sleep(LOOK_S)
 
     async def _look(self, tasks: TaskGroup) -> None:
-        for turn_id in await self.book.called_off():
-            self.reception.agent.cancel_turn(turn_id)
         if self.reception.draining:
             return
         orders = await self.book.open_elsewhere()

@@ -25,6 +25,7 @@ from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
 from punie.application.turns.review import changes
+from punie.application.turns.run_turn import PromptTurn
 from punie.bootstrap.lifespan import Process
 from punie.commands.ask.detached import detach as detached
 from punie.commands.ask.ending import Ending
@@ -51,7 +52,6 @@ from punie.domain.errors import (
     EngineError,
     EngineErrorKind,
     PunieError,
-    SessionStoreError,
     SettingsError,
     ToldToModel,
     UnknownSessionError,
@@ -67,9 +67,6 @@ from punie.ports.people import Peer
 
 LOOK_LIMIT_S = 5.0
 """How long the changed files may be looked at, at the end."""
-
-LOOK_S = 1.0
-"""How often the book of turns is asked whether the turn was called off."""
 
 
 @define
@@ -136,24 +133,17 @@ class AskMode:
                 if prompt is None or self._interrupted is not None:
                     return TurnReport(StopReason.CANCELLED)
                 turn = agent.begin_turn(session.id, prompt)
-                async with beside(partial(self._follow_book, agent, session)):
+                async with beside(partial(self._name_turn, agent.place(session.id).turn)):
                     return await turn.run()
             finally:
                 with anyio.CancelScope(shield=True):
                     await session.recorder.notices.send()
 
-    async def _follow_book(self, agent: PunieAgent, session: LiveSession) -> None:
-        """Name the turn once the book of turns has it, and end it where another process calls it off."""
-        turn = agent.place(session.id).turn
-        if session.durable is None or turn is None:
-            return
-        await turn.entered.wait()
-        self._say({"type": "turn", "turnId": turn.id})
-        while True:
-            with suppress(SessionStoreError):
-                for called_off in await session.durable.book.called_off():
-                    agent.cancel_turn(called_off)
-            await anyio.sleep(LOOK_S)
+    async def _name_turn(self, turn: PromptTurn | None) -> None:
+        """Name the turn once the book of turns has it."""
+        if turn is not None:
+            await turn.entered.wait()
+            self._say({"type": "turn", "turnId": turn.id})
 
     async def _prompt(self, session: LiveSession) -> Prompt:
         """The prompt with the files that its words mention, each with a line about it."""
