@@ -143,19 +143,37 @@ async def test_what_is_old_is_deleted_with_a_note_and_no_sooner(
     assert "row 3 was deleted before its time" in ((await machines.verified("a"))["a"].fault or "")
 
 
-async def test_what_another_machine_deleted_in_its_time_is_no_fault_later_when_its_note_is_deleted_too(
+async def test_no_word_of_another_machine_makes_up_for_rows_that_this_one_would_have_kept(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = time.time
-    for machine, ago, kept_days in (("idle", 100, 400), ("short", 65, 30), ("short", 32, 30), ("short", 0, 30)):
+    for machine, ago, kept_days in (("a", 100, 400), ("b", 80, 400), ("a", 65, 30), ("a", 32, 30), ("a", 2, 30)):
         monkeypatch.setattr(time, "time", lambda ago=ago: clock() - ago * DAY_S)
         await machines.wrote(machine, ago, kept_days=kept_days)
     monkeypatch.undo()
-    await machines.wrote("long", 0)
-    found = await machines.verified("long")
-    assert {name: (one.rows, one.fault) for name, one in found.items()} == {
-        "idle": (0, None), "short": (2, None), "long": (2, None),
+    found = await machines.verified("a")
+    assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (2, None), "b": (0, None)}, (
+        "by what it said itself, though its first such notes are deleted as well"
+    )
+    found = await machines.verified("b")
+    assert {name: (one.fault or "").partition(":")[0] for name, one in found.items()} == {
+        "a": "row 1 was deleted before its time", "b": "row 1 was deleted before its time",
     }  # fmt: skip
+
+
+async def test_rows_that_this_machine_did_not_see_yet_are_no_old_ones_whatever_is_said_of_their_age(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = time.time
+    for machine, ago in (("b", 3), ("a", 2), ("b", 1)):
+        monkeypatch.setattr(time, "time", lambda ago=ago: clock() - ago * DAY_S)
+        await machines.wrote(machine, ago)
+    monkeypatch.undo()
+    mine = f"writer = '{machines('b').audit.writer}'"
+    machines.execute(f"INSERT INTO punie.audit_pruned SELECT writer, number, hash, 1 FROM punie.audit WHERE {mine}")  # noqa: S608 - our own words
+    machines.execute(f"DELETE FROM punie.audit WHERE {mine}")  # noqa: S608 - our own words
+    assert "row 2 was deleted before its time" in ((await machines.verified("a"))["b"].fault or "")
+    assert "do not fit its seal" in ((await machines.verified("b"))["b"].fault or "")
 
 
 async def test_a_long_past_is_deleted_piece_by_piece_and_calls_wait_for_one_piece(

@@ -19,7 +19,7 @@ from attrs import Factory, define, evolve, field
 
 from punie.adapters.storage import audit_notes
 from punie.adapters.storage.audit_key import KEY, KnownKey, SealKey
-from punie.adapters.storage.audit_notes import DAY_S, NOTES
+from punie.adapters.storage.audit_notes import DAY_S, NOTES, Age
 from punie.adapters.storage.batches import BatchWriter
 from punie.adapters.storage.sql import DatabaseBusyError, Row, Sql, State, UnusableDatabaseError, insert, slower_clock
 from punie.domain.permission.audit import (
@@ -38,9 +38,6 @@ from punie.ports.permission import AuditTrail
 
 KEPT_DAYS = 400
 """Older rows are deleted when a process begins to write; their links are kept."""
-
-SET_BACK_S = DAY_S
-"""How far the clock may have been set back since rows were deleted."""
 
 READ_ROWS = 1_000
 
@@ -198,8 +195,9 @@ class SqlAuditTrail(ABC):
     # ------------------------------------------------------------ checking
 
     def _all_verified(self, database: Sql, known: KnownKey, noted: str | None) -> ChainReport:
-        own = self._verified(database, self.writer, known)
-        others = [self._verified(database, writer, None) for writer in _writers(database) if writer != self.writer]
+        age = Age.told_by(database, self.writer, time.time() - self.kept_days * DAY_S)
+        own = self._verified(database, self.writer, known, age)
+        others = [self._verified(database, writer, None, age) for writer in _writers(database) if writer != self.writer]
         faults = audit_notes.faults(database)
         missing = sorted(faults.keys() - {self.writer, *(other.writer for other in others)})
         others += [ChainReport(0, BEGINNING, writer=writer) for writer in missing]
@@ -211,36 +209,23 @@ class SqlAuditTrail(ABC):
             own = evolve(own, fault=fault, key=None)
         return evolve(own, others=tuple(others))
 
-    def _verified(self, database: Sql, writer: str, known: KnownKey | None) -> ChainReport:
+    def _verified(self, database: Sql, writer: str, known: KnownKey | None, age: Age) -> ChainReport:
         """The report on one chain; what processes append meanwhile may look like a fault, so they wait the second time.
 
         The key is known for the chain of this writer alone.
         """
-        report = self._checked(database, writer, known)
+        report = self._checked(database, writer, known, age)
         if report.fault is None:
             return report
         with database.transaction(of=f"audit {writer}"):
-            return self._checked(database, writer, known)
+            return self._checked(database, writer, known, age)
 
-    def _checked(self, database: Sql, writer: str, known: KnownKey | None) -> ChainReport:
+    def _checked(self, database: Sql, writer: str, known: KnownKey | None, age: Age) -> ChainReport:
         last = _last_number(database, writer)
         report = check_chain(_all_rows(database, writer), _start(database, writer), last)
-        fault = report.fault or self._early(database, writer) or self._seal_fault(database, writer, known)
+        fault = report.fault or age.early(database, writer) or self._seal_fault(database, writer, known)
         place = None if known is None or fault is not None else known.place
         return evolve(report, fault=fault, key=place, writer=writer)
-
-    def _early(self, database: Sql, writer: str) -> str | None:
-        """The fault of rows that were deleted before the time that was set then, or is now."""
-
-        def first(since: float) -> int | None:
-            query = "SELECT min(number) FROM audit_pruned WHERE writer = ? AND at > ?"
-            ((number,),) = database.run(query, (writer, since + SET_BACK_S))
-            return number
-
-        if first(time.time() - self.kept_days * DAY_S) is None:
-            return None
-        number = first(audit_notes.deleted_until(database))  # all notes are read, which takes a while
-        return None if number is None else f"row {number} was deleted before its time"
 
     def _seal_fault(self, database: Sql, writer: str, known: KnownKey | None) -> str | None:
         """The fault in what the seal covers; None where all fits, and where the first decision is still to seal it."""

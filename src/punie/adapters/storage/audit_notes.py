@@ -1,7 +1,8 @@
 """Notes that a writer puts into its own chain of the audit trail: the heads of the other chains, and what it deleted.
 
 A note is a row like any other, sealed with its chain. So who removes, cuts off or writes anew the chain of one writer,
-with its seal, contradicts the chains of the others; and who deletes rows early has no note that says so.
+with its seal, contradicts the chains of the others; and who deletes rows early has no note of this machine's own that
+says so.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from attrs import frozen
+
 from punie.adapters.storage.sql import Sql
-from punie.domain.values.json_value import object_in
+from punie.domain.values.json_value import array_in, object_in
 
 DAY_S = 24 * 3600.0
 
 AGAIN_S = 3_600.0
 """How long after its last note a process that still writes makes the next one."""
 
+SET_BACK_S = DAY_S
+"""How far the clock may have been set back since rows were deleted."""
+
+LAST = 2**63 - 1
 NOTED_HEADS = 100
 """The heads in one note: of the chains that changed last."""
 
@@ -36,14 +43,39 @@ def note(database: Sql, writer: str, now: float, days: int, gone: Mapping[str, i
     return (json.dumps(said, sort_keys=True, separators=(",", ":")),)
 
 
-def deleted_until(database: Sql) -> float:
-    """The latest moment before which rows may have been deleted for their age, as the notes say; 0 without any.
+@frozen
+class Age:
+    """How old rows are, as far as one machine can tell by its own notes, which its key seals.
 
-    Every process deletes rows of all chains by its own setting, which each of its notes tells. Whether a note says that
-    it deleted of a chain does not matter: that note may be deleted for its age as well.
+    Rows from before `until` may have been deleted. Rows behind the number in `seen`, by writer, were written later.
     """
-    said = (told for _, told in _notes(database))
-    return max((_number(told.get("at")) - _number(told.get("days")) * DAY_S for told in said), default=0.0)
+
+    until: float
+    seen: Mapping[str, int]
+
+    @classmethod
+    def told_by(cls, database: Sql, writer: str, until: float) -> Age:
+        """The ages as that writer noted them; `until` is that of the present setting.
+
+        A note says until when its process deleted rows of all chains. Whether it did does not matter: a note that says
+        so may be deleted for its age as well.
+        """
+        notes = [(_number(told.get("at")), told) for _, told in _notes(database, "AND writer = ?", writer)]
+        until = max([until, *(at - _number(told.get("days")) * DAY_S for at, told in notes)])
+        seen = dict[str, int]()
+        for at, told in notes:
+            if at > until + SET_BACK_S:
+                for other, anchor in object_in(told.get("anchors")).items():
+                    number = int(_number(next(iter(array_in(anchor)), None)))
+                    seen[other] = min(number, seen.get(other, number))
+        return cls(until, seen)
+
+    def early(self, database: Sql, writer: str) -> str | None:
+        """The fault of rows of that chain that were deleted too early."""
+        query = "SELECT min(number) FROM audit_pruned WHERE writer = ? AND (at > ? OR number > ?)"
+        values = (writer, self.until + SET_BACK_S, self.seen.get(writer, LAST))
+        ((number,),) = database.run(query, values)
+        return None if number is None else f"row {number} was deleted before its time: see audit.keep_days"
 
 
 def faults(database: Sql) -> Mapping[str, str]:
@@ -71,8 +103,9 @@ def _has(database: Sql, writer: str, number: int, hashed: str) -> bool:
     return bool(database.run(query, (writer, number, hashed) * 2))
 
 
-def _notes(database: Sql) -> Iterator[tuple[str, Mapping[str, object]]]:
-    for writer, text in database.run("SELECT writer, text FROM audit WHERE text LIKE ? ORDER BY number", (NOTES,)):
+def _notes(database: Sql, whose: str = "", *values: str) -> Iterator[tuple[str, Mapping[str, object]]]:
+    query = f"SELECT writer, text FROM audit WHERE text LIKE ? {whose} ORDER BY number"  # noqa: S608 - our own words
+    for writer, text in database.run(query, (NOTES, *values)):
         try:
             yield writer, object_in(json.loads(text))
         except (ValueError, RecursionError):
