@@ -23,8 +23,10 @@ from punie.application.turns.waiting import BegunTurn, Place
 from punie.domain.errors import PunieError, ServerEndingError, SessionBusyError, SessionStoreError, UnknownSessionError
 from punie.domain.model.provider import Effort
 from punie.domain.permission.rules import Mode
+from punie.domain.session.events import NoticeGiven, NoticeSeverity
 from punie.domain.session.log import SessionPage
 from punie.domain.session.session import OpenedSession, SessionOptions, SessionSpec
+from punie.domain.session.turn import TurnReport
 from punie.domain.tools.availability import ListedTool, ToolListing
 from punie.domain.tools.execution import RunningCall, ToolStatistics
 from punie.domain.values.content import Prompt
@@ -345,25 +347,29 @@ def _goes_on(place: Place, peer: Peer) -> bool:
     if broken is None:
         return False
     turn = place.go_on(broken)
-    session.tasks.start_soon(_go_on, session, turn)
+    session.tasks.start_soon(_go_on, session, turn, peer.adopt is None)
     if peer.adopt is not None:
         peer.adopt(session.recorder.turn.so_far(turn.id), turn.rest)
     return True
 
 
-async def _go_on(session: LiveSession, turn: RunningTurn) -> None:
-    """Run the rest of a turn, once the client knows the session."""
+async def _go_on(session: LiveSession, turn: RunningTurn, tells: bool) -> None:
+    """Run the rest of a turn, once the client knows the session; `tells` the client how the turn ended."""
     with anyio.move_on_after(GREETING_LIMIT_S):
         await session.greeted.wait()
-    await _run_unattended(session, turn)
+    report = await _run_unattended(session, turn)
+    if tells and report is not None:
+        over = "The turn that was broken off is over"
+        await session.recorder.emit(NoticeGiven(NoticeSeverity.INFO, over, report.stop_reason.value))
 
 
-async def _run_unattended(session: LiveSession, turn: RunningTurn) -> None:
+async def _run_unattended(session: LiveSession, turn: RunningTurn) -> TurnReport | None:
     """Run a turn whose end no request waits for; a failure becomes a notice."""
     try:
-        await turn.run()
+        return await turn.run()
     except ServerEndingError:
-        return  # another server goes on with it
+        return None  # another server goes on with it
     except Exception as error:
         session.log.exception("session %s: a turn that no request waits for failed", session.id)
         session.recorder.notices.warn("The turn failed", str(error) if isinstance(error, PunieError) else "")
+        return None

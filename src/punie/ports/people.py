@@ -43,7 +43,8 @@ class Peer:
     leads to the MCP servers that the client itself runs, of which it tells with the session. `shown` puts the client's
     eyes before terminals of this machine, where it can show those. `adopt` is told of the
     turn in the middle of which the session is taken up: how far it is, and what waits for its end (it raises what
-    `RunningTurn.run` raises, and gives back when everything before the end was told). `person`: `broker` reaches one.
+    `RunningTurn.run` raises, and gives back when everything before the end was told); without it a notice tells of the
+    end. `person`: `broker` reaches one.
     `child` gives the view of a delegate by its id, name and task, whose last event is the end of its turn; None where
     the client shows delegates on their cards alone.
     """

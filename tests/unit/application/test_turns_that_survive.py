@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterator
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from anyio.abc import TaskGroup
 from attrs import define, evolve, field
 
+from punie.application.agent import PunieAgent
 from punie.application.remote.recovery import AT_ONCE, TurnRecovery
 from punie.application.sessions.broken_turn import GO_ON, BrokenTurn, DurableTurns
 from punie.application.sessions.kept_record import KeptRecord, KeptSession
@@ -21,9 +22,10 @@ from punie.application.sessions.log_reading import LoggedTurn
 from punie.application.sessions.recorder import SessionRecorder
 from punie.application.sessions.turn_places import TurnPlaces
 from punie.application.turns.keeping import TurnKeeping
+from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
-from punie.domain.session.events import RequestEnded, TextDelta, ToolCallAnnounced, TurnEnded
-from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled
+from punie.domain.session.events import NoticeGiven, RequestEnded, TextDelta, ToolCallAnnounced, TurnEnded
+from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.session.open_calls import NEVER_BEGAN
 from punie.domain.session.transcript import INTERRUPTED, ToolUsed
 from punie.domain.session.turn import StopReason, Turn, TurnLimits, TurnReport, Usage
@@ -32,11 +34,12 @@ from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolOutc
 from punie.domain.values.content import Prompt, Text
 from punie.domain.values.json_value import freeze_object
 from punie.ports.engine import EventSink, ToolDoor
+from punie.ports.people import Peer
 from punie.ports.turns import StepKind, TurnOrder, TurnStatus
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink
 from tests.fakes.memory_turns import MemoryTurnBook
-from tests.unit.application.test_agent_sessions import benches, events_of
+from tests.unit.application.test_agent_sessions import SPEC, benches, events_of
 
 pytestmark = pytest.mark.anyio
 
@@ -364,6 +367,51 @@ async def test_a_turn_that_is_called_off_ends_in_the_middle_of_a_request(monkeyp
             await anyio.lowlevel.checkpoint()
         other.cancel()
         await run(other)
+
+
+@pytest.mark.parametrize("adopts", [False, True], ids=["a client that shows notices", "one that waits for the end"])
+async def test_a_client_is_told_once_how_the_turn_ended_with_which_its_session_went_on(adopts: bool) -> None:
+    (bench,) = benches()
+    died, stored = MemoryTurnBook("1"), bench.stored
+    assert stored is not None
+    await died.begin(ORDER)
+    stored.book, stored.goes_on = MemoryTurnBook("2", died.entries), True
+    log = (entry(1, SessionBegun("/p")), entry(2, PromptAccepted("t-1", GO)))
+    await stored.store.release(await stored.store.begin("s-1", log))
+    waited = list[TurnReport]()
+
+    @asynccontextmanager
+    async def scope(*given: Any) -> AsyncIterator[LiveSession]:
+        async with bench.scope(*given) as live:
+            live.durable = DurableTurns(died, ORDER, TurnPlaces(), given[3].broken)
+            yield live
+
+    async def keeping() -> Any:
+        return stored
+
+    def peer(session_id: str) -> Peer:
+        def adopt(_so_far: object, rest: Any) -> None:
+            tasks.start_soon(wait, rest)
+
+        return evolve(bench.peer(session_id), adopt=adopt if adopts else None)
+
+    async def wait(rest: Any) -> None:
+        waited.append(await rest())
+
+    def notices() -> list[NoticeGiven]:
+        return [event for event in bench.client.notifications if isinstance(event, NoticeGiven)]
+
+    with anyio.fail_after(10):
+        async with PunieAgent(scope, LOG, keeping) as agent, anyio.create_task_group() as tasks:
+            opened = await agent.load_session("s-1", SPEC, peer)
+            assert opened.working
+            agent.greet("s-1")
+            while not (notices() or waited):
+                await anyio.lowlevel.checkpoint()
+            await agent.at_rest()
+            await anyio.wait_all_tasks_blocked()
+    assert [report.stop_reason for report in waited] == [StopReason.END_TURN] * adopts
+    assert [notice.description for notice in notices()] == ["end_turn"] * (not adopts)
 
 
 # ------------------------------------------------------------ recovery

@@ -182,6 +182,7 @@ class _Entered:
     reserved: bool = field(default=False, init=False)
     _room: Room | None = field(default=None, init=False)
     _peer: Peer | None = field(default=None, init=False)
+    _adopts: bool = field(default=False, init=False)
 
     async def reserve(self) -> None:
         """Reserve a place for the session. Raises `TooManySessionsError`."""
@@ -196,7 +197,7 @@ class _Entered:
         self._take_place()
         room = self.agent.reception.enter(self.agent, session_id, Asked.of(self.spec, peer))
         room.seat.sit(peer)
-        self._room, self._peer = room, seated(room.seat, peer)
+        self._room, self._peer, self._adopts = room, seated(room.seat, peer), peer.adopt is not None
         return self._peer
 
     async def opened(self, opening: Awaitable[OpenedSession]) -> OpenedSession:
@@ -210,7 +211,7 @@ class _Entered:
             self._take_place()
         if self._room is not None:
             self._room.opened = opened
-            self._room.adopted = opened.working and self._peer is not None and self._peer.adopt is not None
+            self._room.adopted = opened.working and self._adopts
             self.agent.reception.follow(self._room)
             self.agent.look_after(self._room)
         return opened

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked
-from punie.application.remote.seat import ClientSeat, SeatedBroker, SeatedElicitor
+from punie.application.remote.seat import ClientSeat, SeatedBroker, SeatedElicitor, told_by_the_server
 from punie.application.turns.live_session import LiveSession
 from punie.domain.errors import LeaseLostError, PunieError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import SessionEvent
@@ -118,7 +118,8 @@ class TurnRecovery:
         room = reception.enter(self, session_id, Asked(spec, order.capabilities, shows=None))
         room.seat = seat
         elicitor = SeatedElicitor(seat) if order.capabilities.elicitation_form else None
-        peer = Peer(order.capabilities, SeatedBroker(seat), _Unheard(), elicitor=elicitor)
+        broker, adopt = SeatedBroker(seat), told_by_the_server
+        peer = Peer(order.capabilities, broker, _Unheard(), elicitor=elicitor, adopt=adopt)
         try:
             room.opened = await reception.agent.load_session(session_id, spec, lambda _: peer)
         except UnknownSessionError:  # deleted
