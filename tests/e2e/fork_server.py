@@ -99,7 +99,8 @@ def load() -> None:
 
 
 def warm_up() -> None:
-    """Make what every process makes once and in the same way, and drop what it drops."""
+    """Make what many processes make once and in the same way, and drop what they drop."""
+    from punie.adapters.html.trace_page import _environment
     from punie.adapters.storage.sessions.event_codec import make_readers
     from punie.bootstrap.tool_profiles import tool_profiles
     from shellsight.parser.two_readings import grammar
@@ -107,8 +108,30 @@ def warm_up() -> None:
     grammar()
     make_readers()
     tool_profiles()
-    importlib.metadata.entry_points(group="punie.engines")  # the folders of packages, read again when they change
+    pages = _environment()
+    for name in pages.list_templates(["j2"]):
+        pages.get_template(name)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pydantic_ai.messages").ModelMessagesTypeAdapter.rebuild()
+    remember_packages()
     linecache.clearcache()
+
+
+def remember_packages() -> None:
+    """Read the installed packages for all processes, each of which would open a file of every package.
+
+    One in a folder that is added later, such as a plug-in of a test, is read as ever.
+    """
+    packages: Any = importlib.metadata.PathDistribution
+    read, wanted = packages.read_text, "entry_points.txt"
+    installed: list[Any] = list(importlib.metadata.distributions())
+    kept = {str(package._path): read(package, wanted) for package in installed}
+
+    def read_text(package: Any, name: str) -> str | None:
+        place = str(package._path)
+        return kept[place] if name == wanted and place in kept else read(package, name)
+
+    packages.read_text = read_text
 
 
 def into_huge_pages() -> None:

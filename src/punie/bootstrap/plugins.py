@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from attrs import field, frozen
 
@@ -63,8 +64,9 @@ def scan(log: logging.Logger) -> PlugIns:
     """
     from importlib.metadata import entry_points
 
+    installed = entry_points()  # one look at the packages, each of which is a file to open
     providers: dict[str, PlugIn] = {}
-    for point in sorted(entry_points(group=PROVIDERS), key=lambda point: point.name):
+    for point in sorted(installed.select(group=PROVIDERS), key=lambda point: point.name):
         try:
             make = _callable(point.load())
         except Exception as error:  # noqa: BLE001 - a fault in another package must not end the agent
@@ -74,14 +76,18 @@ def scan(log: logging.Logger) -> PlugIns:
             log.warning("plug-in %s of %s is left out: another has its name", point.name, point.value)
         else:
             providers[point.name] = PlugIn(point.name, make)
-    return PlugIns(tuple(providers.values()), installed_engines())
+    return PlugIns(tuple(providers.values()), _engines(installed.select(group=ENGINES)))
 
 
 def installed_engines() -> Mapping[str, Callable[[], object]]:
     """The importers of engine makers by name; of two packages with one name, the first that is found is used."""
     from importlib.metadata import entry_points
 
-    return MappingProxyType({point.name: point.load for point in reversed(tuple(entry_points(group=ENGINES)))})
+    return _engines(entry_points(group=ENGINES))
+
+
+def _engines(points: Iterable[Any]) -> Mapping[str, Callable[[], object]]:
+    return MappingProxyType({point.name: point.load for point in reversed(tuple(points))})
 
 
 def _callable(found: object) -> Callable[[str], object]:
