@@ -32,7 +32,6 @@ class ShellParser(Protocol):
 
         The method raises nothing, and takes time that grows with the line's length.
         """
-        ...
 
 
 Reader: TypeAlias = "Callable[[str], Script]"

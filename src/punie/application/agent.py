@@ -57,12 +57,10 @@ class SessionRequests(ABC):
     @abstractmethod
     def place(self, session_id: str) -> Place:
         """The session, for a request. Raises `UnknownSessionError`, or `SessionHeldError` for another connection's."""
-        ...
 
     @abstractmethod
     def found(self, session_id: str) -> Place | None:
         """The session, for a notification, which has no answer; None where it is not open, or another connection's."""
-        ...
 
     def cancel(self, session_id: str) -> None:
         place = self.found(session_id)
@@ -84,7 +82,6 @@ class SessionRequests(ABC):
     @abstractmethod
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
         """See `Agent.begin_turn`."""
-        ...
 
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
         return self._desk(session_id).running.all()

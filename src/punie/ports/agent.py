@@ -34,7 +34,6 @@ class RunningTurn(Protocol):
         Ends with stop reason `cancelled` when `Agent.cancel` was called at any moment since the turn was begun. All
         events of the turn were taken by the sink before it returns. Raises `EngineError`.
         """
-        ...
 
 
 @runtime_checkable
@@ -47,7 +46,6 @@ class Agent(Protocol):
 
         Raises `SettingsError` where the settings do not load. An unusable discovery answer raises nothing.
         """
-        ...
 
     @abstractmethod
     async def load_session(
@@ -64,12 +62,10 @@ class Agent(Protocol):
         Raises as `open_session`, `UnknownSessionError`, `SessionHeldError` where another process has it open,
         `SessionBusyError` where it is open here and works, and `SessionStoreError`.
         """
-        ...
 
     @abstractmethod
     async def fork_session(self, session_id: str, spec: SessionSpec, connect: Callable[[str], Peer]) -> OpenedSession:
         """Open a copy of a kept session, which is independent from then on. Raises as `load_session`."""
-        ...
 
     @abstractmethod
     async def sessions(self, cwd: str | None, cursor: str | None) -> SessionPage:
@@ -77,12 +73,10 @@ class Agent(Protocol):
 
         Raises `ValueError` for a cursor that is none of ours, and `SessionStoreError`.
         """
-        ...
 
     @abstractmethod
     async def delete_session(self, session_id: str) -> None:
         """Forget a session for good, closing it first where it is open here. Raises as `load_session`."""
-        ...
 
     @abstractmethod
     def begin_turn(self, session_id: str, prompt: Prompt) -> RunningTurn:
@@ -90,7 +84,6 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError`, or `SessionBusyError` where a turn is running.
         """
-        ...
 
     @abstractmethod
     async def steer(self, session_id: str, prompt: Prompt) -> str | None:
@@ -100,32 +93,26 @@ class Agent(Protocol):
         None where no turn runs, or the turn was ending, and is over by now. Raises `UnknownSessionError`,
         `SessionBusyError` for a command and where too much waits, and `SessionStoreError`.
         """
-        ...
 
     @abstractmethod
     def joins(self, session_id: str, prompt: Prompt) -> bool:
         """Whether the settings want the prompt to join the turn that runs. Raises `UnknownSessionError`."""
-        ...
 
     @abstractmethod
     def start_turn(self, session_id: str, prompt: Prompt) -> None:
         """As `begin_turn`, and run the turn to its end, which no caller waits for."""
-        ...
 
     @abstractmethod
     def cancel(self, session_id: str) -> None:
         """End the running turn as soon as possible; nothing happens where none runs or the session is unknown."""
-        ...
 
     @abstractmethod
     def running_calls(self, session_id: str) -> tuple[RunningCall, ...]:
         """The calls that have not ended, oldest first. Raises `UnknownSessionError`."""
-        ...
 
     @abstractmethod
     def call_statistics(self, session_id: str) -> ToolStatistics:
         """How the session's calls went so far. Raises `UnknownSessionError`."""
-        ...
 
     @abstractmethod
     def cancel_calls(self, session_id: str, correlation_id: str) -> int:
@@ -133,12 +120,10 @@ class Agent(Protocol):
 
         Returns how many calls were stopped; 0 for an unknown id. Raises `UnknownSessionError`.
         """
-        ...
 
     @abstractmethod
     def tools(self, session_id: str) -> ToolListing:
         """The session's tools, the disabled ones too. Raises `UnknownSessionError`."""
-        ...
 
     @abstractmethod
     def set_tool_enabled(self, session_id: str, name: str, *, enabled: bool) -> ListedTool | None:
@@ -148,7 +133,6 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError`.
         """
-        ...
 
     @abstractmethod
     async def changes(
@@ -158,7 +142,6 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError` and `SessionStoreError`.
         """
-        ...
 
     @abstractmethod
     async def accept_changes(self, session_id: str, paths: Sequence[str]) -> tuple[str, ...]:
@@ -166,7 +149,6 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError`.
         """
-        ...
 
     @abstractmethod
     async def reject_changes(self, session_id: str, path: str, hunks: Sequence[int]) -> None:
@@ -175,7 +157,6 @@ class Agent(Protocol):
         Raises `ToolFailedError` where that cannot be, with the difference where somebody else changed the file,
         `UnknownSessionError`, and `SessionBusyError` while a turn runs.
         """
-        ...
 
     @abstractmethod
     async def rewind(
@@ -187,7 +168,6 @@ class Agent(Protocol):
         nothing done, `UnknownSessionError`, `SessionStoreError`, `EngineError`, and `SessionBusyError` while a turn
         runs.
         """
-        ...
 
     @abstractmethod
     async def set_mode(self, session_id: str, mode: Mode) -> None:
@@ -195,12 +175,10 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError`.
         """
-        ...
 
     @abstractmethod
     def options(self, session_id: str) -> SessionOptions:
         """The options of the session that a person may set, with their values. Raises `UnknownSessionError`."""
-        ...
 
     @abstractmethod
     def set_model(self, session_id: str, model: str) -> Awaitable[None]:
@@ -210,7 +188,6 @@ class Agent(Protocol):
         `UnknownModelError` for a name the session does not offer, and `EngineError` for a model that cannot be used:
         the session keeps the one it has.
         """
-        ...
 
     @abstractmethod
     async def set_effort(self, session_id: str, effort: Effort | None) -> None:
@@ -218,7 +195,6 @@ class Agent(Protocol):
 
         Raises `UnknownSessionError` and `UnknownEffortError`.
         """
-        ...
 
     @abstractmethod
     def greet(self, session_id: str) -> None:
@@ -226,7 +202,6 @@ class Agent(Protocol):
 
         To be called when nothing is sent between it and the answer that names the session.
         """
-        ...
 
     @abstractmethod
     def explore_models(self, session_id: str) -> None:
@@ -234,14 +209,11 @@ class Agent(Protocol):
 
         The search ends with the session at the latest, and its failures are not reported.
         """
-        ...
 
     @abstractmethod
     def tools_changed(self, session_id: str) -> None:
         """Have the client's changed tools discovered again soon, once for a burst. Unknown sessions are ignored."""
-        ...
 
     @abstractmethod
     async def close_session(self, session_id: str) -> None:
         """Cancel what runs, release everything the session holds, forget it. Raises `UnknownSessionError`."""
-        ...

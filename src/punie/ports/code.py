@@ -66,55 +66,44 @@ class CodeServer(Protocol):
     @abstractmethod
     def program(self) -> ServerProgram | None:
         """The server that runs, or would be started; None where none is installed. Looks at the disk only briefly."""
-        ...
 
     @property
     @abstractmethod
     def running(self) -> bool:
         """Whether the server runs."""
-        ...
 
     @abstractmethod
     async def start(self, program: ServerProgram) -> None:
         """Start that program unless the server runs."""
-        ...
 
     @abstractmethod
     async def text(self, path: str) -> str:
         """The text of the file, as the server knows it from now on."""
-        ...
 
     @abstractmethod
     async def symbols(self, query: str) -> tuple[CodePlace, ...]:
         """The symbols of the project whose names match the query in the server's own way."""
-        ...
 
     @abstractmethod
     async def places(self, relation: Relation, spot: Spot) -> tuple[CodePlace, ...]:
         """The places in that relation to the symbol at the spot, in order of path and place."""
-        ...
 
     @abstractmethod
     async def hover(self, spot: Spot) -> str:
         """The server's words about the symbol at the spot; empty where it has none."""
-        ...
 
     @abstractmethod
     async def problems(self, path: str) -> tuple[CodePlace, ...]:
         """The server's findings in the file, in its order."""
-        ...
 
     @abstractmethod
     async def rename(self, spot: Spot, new_name: str) -> TextChanges:
         """The changes that give the symbol at the spot another name everywhere."""
-        ...
 
     @abstractmethod
     async def actions(self, spot: Spot) -> tuple[str, ...]:
         """The titles of the changes that the server proposes at the spot and for the rest of its line."""
-        ...
 
     @abstractmethod
     async def act(self, spot: Spot, title: str) -> TextChanges:
         """The change of that title, as `actions` gives it for the same spot; a server's own command is never run."""
-        ...

@@ -29,7 +29,6 @@ class EventSink(Protocol):
         The call waits while the listener is slow, so that a slow client slows the engine down instead of filling the
         memory. It does not raise when the listener is gone.
         """
-        ...
 
 
 @runtime_checkable
@@ -39,7 +38,6 @@ class ToolDoor(Protocol):
     @abstractmethod
     async def offered(self) -> ToolCatalog:
         """The tools as they are now; ask again before each model request, and send `notes` with its instructions."""
-        ...
 
     @abstractmethod
     async def call(self, call: ToolCall) -> ToolResult:
@@ -48,7 +46,6 @@ class ToolDoor(Protocol):
         The calls of one message may be begun together, in the order given: the desk lets them take effect in that
         order, and only calls that look overlap.
         """
-        ...
 
     @abstractmethod
     async def answered(self, snapshot: Callable[[], bytes]) -> None:
@@ -59,12 +56,10 @@ class ToolDoor(Protocol):
         snapshot are not made again. An engine that does not say so goes on from the session's log, where an answer is
         found once one of its calls is.
         """
-        ...
 
     @abstractmethod
     def cut_short(self, call_id: str) -> ToolResult | None:
         """The result of a call that was cancelled while it ran, for the history; None where there is none to tell."""
-        ...
 
     @abstractmethod
     def steered(self) -> tuple[Prompt, ...]:
@@ -73,7 +68,6 @@ class ToolDoor(Protocol):
         Ask before each model request. Each is given once, and is then part of the engine's history. Those that an
         engine does not ask for become a further `run` of the same turn.
         """
-        ...
 
 
 @runtime_checkable
@@ -87,7 +81,6 @@ class EngineSession(Protocol):
         Raises `EngineError` where the model cannot be reached or refuses. When it is cancelled it re-raises at once;
         what was said and done until then stays in its history, repaired so that the next request is valid.
         """
-        ...
 
     @abstractmethod
     def snapshot(self) -> bytes | None:
@@ -97,7 +90,6 @@ class EngineSession(Protocol):
         of the running turn that came before the `CompactionChanged` which says so.
         None where it has not taken in yet what it was opened with: then that still counts.
         """
-        ...
 
     @property
     def commands(self) -> tuple[CommandInfo, ...]:
@@ -107,7 +99,6 @@ class EngineSession(Protocol):
     @abstractmethod
     async def aclose(self) -> None:
         """Release connections and other resources; the conversation is over. Idempotent."""
-        ...
 
 
 @runtime_checkable
@@ -121,12 +112,10 @@ class HistoryKeeper(Protocol):
         False where there is nothing to make shorter. Where it fails, which raises `EngineError`, or is cancelled, the
         history is as it was.
         """
-        ...
 
     @abstractmethod
     def forget(self) -> None:
         """Go on as if nothing had been said yet."""
-        ...
 
 
 @runtime_checkable
@@ -139,7 +128,6 @@ class WebSearching(Protocol):
 
         Raises `EngineError`, and so does the search, which raises `ToolFailedError` as well.
         """
-        ...
 
 
 @runtime_checkable
@@ -160,7 +148,6 @@ class Engine(Protocol):
         set-up. For a snapshot that it cannot read, `UnreadableSnapshotError` comes from here, or from the first use of
         what is given before that has done anything: then another one is opened without it.
         """
-        ...
 
 
 @runtime_checkable
@@ -176,7 +163,6 @@ class ModelEngine(Engine, Protocol):
 
         Raises `EngineError` (`auth`, `configuration`) that names what to set or to install.
         """
-        ...
 
     @abstractmethod
     def reach_by(self, reach: Callable[[], ModelSettings]) -> None:
@@ -184,13 +170,11 @@ class ModelEngine(Engine, Protocol):
 
         `reach` reads them anew at each call, and may block. An engine without a key ignores it.
         """
-        ...
 
     @property
     @abstractmethod
     def efforts(self) -> tuple[Effort, ...]:
         """The thinking levels that the model can be given; empty where it has none, and before `load`."""
-        ...
 
     @abstractmethod
     def context_tokens(self) -> int | None:
@@ -198,13 +182,11 @@ class ModelEngine(Engine, Protocol):
 
         Asked once a session, and used where neither the settings nor the model's name tell. May read a file.
         """
-        ...
 
     @property
     @abstractmethod
     def lists_models(self) -> bool:
         """Whether `siblings` asks a provider; a session may choose any model that such a provider has."""
-        ...
 
     @abstractmethod
     async def siblings(self) -> tuple[str, ...]:
@@ -212,7 +194,6 @@ class ModelEngine(Engine, Protocol):
 
         Raises `EngineError`, also where the provider does not answer in time.
         """
-        ...
 
     @abstractmethod
     async def ask_once(self) -> str | None:
@@ -221,9 +202,7 @@ class ModelEngine(Engine, Protocol):
         None where the model must be loaded from this machine first: then `load` is all that is tried. Raises
         `EngineError` with the cause of a failure.
         """
-        ...
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close what the sessions shared, once they are closed. Idempotent; a later `load` begins anew."""
-        ...

@@ -220,12 +220,10 @@ class FileHistory(Protocol):
 
         A file larger than the limit, or than the history's own, comes without its content.
         """
-        ...
 
     @abstractmethod
     async def scan(self, also: Iterable[str] = ()) -> TreeScan:
         """The files that git does not ignore, as they are now, and the absolute paths `also`. Never raises."""
-        ...
 
     @abstractmethod
     async def keep(self, paths: Iterable[str]) -> Mapping[str, tuple[Stamp, str]]:
@@ -233,17 +231,14 @@ class FileHistory(Protocol):
 
         Returns the stamp and the key of each; the key is `other` where the content was not kept. Never raises.
         """
-        ...
 
     @abstractmethod
     async def record(self, change: FileChange, was: FileVersion, left: FileVersion) -> None:
         """Keep a change and both contents, those only as far as there is room. Never raises."""
-        ...
 
     @abstractmethod
     async def record_all(self, rows: Sequence[tuple[FileChange, FileVersion, FileVersion]]) -> None:
         """As `record`, for many changes. Never raises."""
-        ...
 
     @abstractmethod
     async def begin(
@@ -254,42 +249,34 @@ class FileHistory(Protocol):
         `known` are the files that changed since the call before, None for those that are gone, and `head` is git's
         last commit.
         """
-        ...
 
     @abstractmethod
     async def end(self, number: int) -> None:
         """Note that all changes of a call are recorded; for 0, those of `cut_off`. Never raises."""
-        ...
 
     @abstractmethod
     async def cut_off(self) -> CutOff | None:
         """The calls of a process that was killed before they ended; None where there are none. Never raises."""
-        ...
 
     @abstractmethod
     async def changes(self) -> tuple[FileChange, ...]:
         """Every change of the session, the oldest first. Never raises."""
-        ...
 
     @abstractmethod
     async def version(self, key: str) -> FileVersion | None:
         """The version with that key; None where its content was not kept. Never raises."""
-        ...
 
     @abstractmethod
     async def put(self, path: str, version: FileVersion) -> None:
         """Make the path hold that version, or leave it as it is; `absent` deletes it. Raises `ToolFailedError`."""
-        ...
 
     @abstractmethod
     async def accept(self, seen: Mapping[str, str]) -> None:
         """Keep that a person looked at these paths while they held the contents with these keys. Never raises."""
-        ...
 
     @abstractmethod
     async def accepted(self) -> Mapping[str, str]:
         """The key of the content at which a person looked last, by path, whichever process kept it. Never raises."""
-        ...
 
     @abstractmethod
     async def hindered(self, moves: Sequence[Move]) -> Mapping[str, str]:
@@ -297,7 +284,6 @@ class FileHistory(Protocol):
 
         Nothing is touched. Never raises.
         """
-        ...
 
     @abstractmethod
     async def take_back(
@@ -310,7 +296,6 @@ class FileHistory(Protocol):
         Returns the reasons, by path, of those that could not be done after all, although everything was ready.
         Raises `ToolFailedError`, with nothing done, where a path does not hold what it should, or cannot be written.
         """
-        ...
 
     @abstractmethod
     async def recover(self, committed: Callable[[str], Awaitable[bool]]) -> None:
@@ -319,4 +304,3 @@ class FileHistory(Protocol):
         `committed` is asked with the turn of the change. To be called by the only process that has the session open.
         Files that somebody changed since stay. Never raises.
         """
-        ...

@@ -35,12 +35,10 @@ class Upkeep(Protocol[H]):
 
         Called after each answer.
         """
-        ...
 
     @abstractmethod
     async def heard(self, history: H) -> None:
         """Note a history that ends with an answer whose calls have no results yet; see `ToolDoor.answered`."""
-        ...
 
     @abstractmethod
     async def asks(self, instructions: str, tools: Mapping[str, bytes], history: Iterable[bytes]) -> None:
@@ -49,7 +47,6 @@ class Upkeep(Protocol[H]):
         `tools` are the definitions sent, by name in their order; `history` has each message in any form that changes
         with what is sent of it.
         """
-        ...
 
     @abstractmethod
     async def where_needed(self, history: H) -> H | None:
@@ -57,12 +54,10 @@ class Upkeep(Protocol[H]):
 
         Called before each request, with all that the turn has added.
         """
-        ...
 
     @abstractmethod
     async def where_refused(self, history: H) -> H | None:
         """A shorter history for a request that the provider found too long; None where there is none."""
-        ...
 
 
 @runtime_checkable
@@ -72,7 +67,6 @@ class LibraryTurn(Protocol[H_co]):
     @abstractmethod
     async def work(self) -> StopReason:
         """Ask the model and make its calls until it is done. Raises one of the library's `failures`."""
-        ...
 
     @abstractmethod
     def left(self, *, refused: bool) -> H_co:
@@ -81,7 +75,6 @@ class LibraryTurn(Protocol[H_co]):
         An answer that was broken off is part of it as far as it was said. Where the provider `refused` the prompt
         before anything came of it, it is not: it would be refused again with every prompt that follows.
         """
-        ...
 
 
 @runtime_checkable
@@ -107,17 +100,14 @@ class ModelLibrary(Protocol[H]):
     @abstractmethod
     def explained(self, failure: Exception) -> EngineError:
         """One of `failures` for people. A request that was too long for the model has the kind `context`."""
-        ...
 
     @abstractmethod
     async def enter(self) -> None:
         """Take charge of connections, before the first request. Idempotent."""
-        ...
 
     @abstractmethod
     async def aclose(self) -> None:
         """Close the connections. Idempotent."""
-        ...
 
     @abstractmethod
     def decode(self, snapshot: bytes | None, since: Transcript) -> H:
@@ -125,17 +115,14 @@ class ModelLibrary(Protocol[H]):
 
         Raises `UnreadableSnapshotError`.
         """
-        ...
 
     @abstractmethod
     def encode(self, history: H) -> bytes:
         """A snapshot of a history, also of one whose turn still runs."""
-        ...
 
     @abstractmethod
     def begin(self, history: H, turn: Turn, *, tools: ToolDoor, events: EventSink, upkeep: Upkeep[H]) -> LibraryTurn[H]:
         """A turn that goes on from the history; nothing is asked before its `work`."""
-        ...
 
     @abstractmethod
     async def ask(
@@ -145,22 +132,18 @@ class ModelLibrary(Protocol[H]):
 
         `say` takes each piece of the text as it comes. Raises one of `failures`.
         """
-        ...
 
     @abstractmethod
     def tokens(self, history: H) -> int:
         """How much of the context it takes: as the provider counted with the last answer, the rest by its length."""
-        ...
 
     @abstractmethod
     def pieces(self, history: H) -> Sequence[Piece]:
         """The parts between which it may be cut, in order."""
-        ...
 
     @abstractmethod
     def with_prompts(self, history: H, prompts: Sequence[Prompt]) -> H:
         """The history with the prompts behind it, in their order; it ends with a prompt, or with results of calls."""
-        ...
 
     @abstractmethod
     def with_results_away(self, history: H, before: int) -> H:
@@ -168,7 +151,6 @@ class ModelLibrary(Protocol[H]):
 
         The provider's count of what was sent is no longer that of this history.
         """
-        ...
 
     @abstractmethod
     def before(self, history: H, first: int) -> H | None:
@@ -176,7 +158,6 @@ class ModelLibrary(Protocol[H]):
 
         A model that is held to answers of one form can write no summary as the next answer of its conversation.
         """
-        ...
 
     @abstractmethod
     def shortened(self, history: H, first: int, prompt: int | None, summary: str) -> H:
@@ -184,4 +165,3 @@ class ModelLibrary(Protocol[H]):
 
         `prompt` is None, or a piece before `first`.
         """
-        ...

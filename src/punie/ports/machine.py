@@ -16,12 +16,10 @@ class Clock(Protocol):
     @abstractmethod
     def monotonic_s(self) -> float:
         """Seconds since an arbitrary moment; never goes back."""
-        ...
 
     @abstractmethod
     def epoch_s(self) -> float:
         """Seconds since 1970 in UTC, as the machine has it; may be set back, so never measure with it."""
-        ...
 
 
 Key_contra = TypeVar("Key_contra", bound=Hashable, contravariant=True)
@@ -38,22 +36,18 @@ class Cache(Protocol[Key_contra, Value]):
     @abstractmethod
     def get(self, key: Key_contra) -> Value | None:
         """The value, or None where there is none that has not expired."""
-        ...
 
     @abstractmethod
     def set(self, key: Key_contra, value: Value, ttl: float | None = None) -> None:
         """Keep a value for `ttl` seconds, or the cache's own time, in place of an earlier one; 0 or less keeps none."""
-        ...
 
     @abstractmethod
     def invalidate(self, key: Key_contra) -> bool:
         """Forget the value of a key; returns whether there was one that had not expired."""
-        ...
 
     @abstractmethod
     def clear(self) -> None:
         """Forget all values."""
-        ...
 
 
 @runtime_checkable
@@ -63,12 +57,10 @@ class ProcessTable(Protocol):
     @abstractmethod
     def own(self) -> ProcessIdentity:
         """The process that asks."""
-        ...
 
     @abstractmethod
     def lives(self, process: ProcessIdentity) -> bool | None:
         """Whether that process, and not a later one of its number, lives; None where this machine cannot know."""
-        ...
 
 
 @runtime_checkable
@@ -82,14 +74,11 @@ class KeyVault(Protocol):
     @abstractmethod
     def put(self, name: str, secret: str) -> bool:
         """Keep the secret in place of an earlier one; True only if it can be read back."""
-        ...
 
     @abstractmethod
     def get(self, name: str) -> str | None:
         """The secret of that name; None where there is none, or it cannot be read now."""
-        ...
 
     @abstractmethod
     def forget(self, name: str) -> bool:
         """Remove the secret of that name; False where there was none, or it could not be removed."""
-        ...

@@ -31,7 +31,6 @@ class Elicitor(Protocol):
         cancellation. The caller checks whether the content fits the schema. A cancelled call takes the question back.
         Several questions may be open at once.
         """
-        ...
 
 
 @frozen

@@ -22,7 +22,6 @@ class PermissionBroker(Protocol):
         Never raises for what the other side does: an error, a malformed answer or a closed connection is an outcome,
         and no outcome but `Selected` can allow anything. Several questions may be open at once.
         """
-        ...
 
 
 @runtime_checkable
@@ -36,27 +35,22 @@ class GrantStore(Protocol):
     @abstractmethod
     async def usable(self) -> bool:
         """Whether grants can be kept; where they cannot, no grant is offered."""
-        ...
 
     @abstractmethod
     async def active(self, now: float) -> Sequence[StoredGrant]:
         """The grants that have not expired, oldest first, without those that any process revoked."""
-        ...
 
     @abstractmethod
     async def add(self, grant: StoredGrant) -> bool:
         """Keep a grant, durably when this returns, in place of one of the same id; False where it could not be kept."""
-        ...
 
     @abstractmethod
     async def revoke(self, grant_id: str) -> bool:
         """Remove the grant of that whole id, durably when this returns; False where there was none."""
-        ...
 
     @abstractmethod
     async def purge(self, now: float) -> int:
         """Remove the grants that have expired; returns how many."""
-        ...
 
 
 PinName: TypeAlias = tuple[str, str, str]
@@ -70,12 +64,10 @@ class ToolPins(Protocol):
     @abstractmethod
     async def pinned(self, directory: str) -> Mapping[PinName, str] | None:
         """The digests approved in that directory; None where they cannot be read, so that none counts as approved."""
-        ...
 
     @abstractmethod
     async def pin(self, pin: ToolPin) -> bool:
         """Keep a pin in place of an earlier one, durably when this returns; False where it could not be kept."""
-        ...
 
 
 @runtime_checkable
@@ -85,22 +77,18 @@ class AuditTrail(Protocol):
     @abstractmethod
     def record(self, record: DecisionRecord) -> None:
         """Record a decision at once, without waiting; the next batch writes it."""
-        ...
 
     @abstractmethod
     async def commit(self) -> None:
         """Write everything that was recorded before, as far as possible; to be awaited before an effect."""
-        ...
 
     @abstractmethod
     async def latest(self, limit: int) -> Sequence[AuditRow]:
         """The last rows of the chain, oldest first, with what was recorded before."""
-        ...
 
     @abstractmethod
     async def verify(self, noted: str | None = None) -> ChainReport:
         """Check the whole chain; the head `noted` before, the hash of a row, must still be in it."""
-        ...
 
 
 @runtime_checkable
@@ -114,14 +102,11 @@ class TrustStore(Protocol):
     @abstractmethod
     def trusts(self, path: str, digest: str) -> bool:
         """Whether the file at that path was trusted with exactly that content."""
-        ...
 
     @abstractmethod
     def trust(self, path: str, digest: str, at: float) -> bool:
         """Trust that content, in place of an earlier one, durably where this returns True; `at` is in epoch seconds."""
-        ...
 
     @abstractmethod
     def revoke(self, path: str) -> bool:
         """Trust that file no longer, durably when this returns; False where it was not trusted."""
-        ...

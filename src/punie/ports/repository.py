@@ -73,22 +73,18 @@ class Repository(Protocol):
     @abstractmethod
     async def status(self) -> RepositoryStatus:
         """The branch, and the paths that differ from the last commit."""
-        ...
 
     @abstractmethod
     async def diff(self, path: str | None, *, staged: bool) -> str:
         """A unified diff of the working tree against the index, or of the index against the last commit."""
-        ...
 
     @abstractmethod
     async def log(self, limit: int) -> tuple[Commit, ...]:
         """The newest commits first, at most `limit`."""
-        ...
 
     @abstractmethod
     async def add_and_commit(self, message: str, paths: tuple[str, ...]) -> Commit:
         """Stage `paths` (all changed and untracked ones where empty) and commit them."""
-        ...
 
     @abstractmethod
     async def work_tree(self, around: tuple[str, ...] = ()) -> WorkTree:
@@ -96,7 +92,6 @@ class Repository(Protocol):
 
         Raises `ToldToModel` also where one of the absolute paths `around` is of no or another repository.
         """
-        ...
 
     @abstractmethod
     async def untracked(self, path: str) -> Mapping[str, bool] | None:
@@ -104,7 +99,6 @@ class Repository(Protocol):
 
         None where there are many of them, one is tracked, or something else than files and links is among them.
         """
-        ...
 
     @abstractmethod
     async def tracked(self, folders: tuple[str, ...]) -> Mapping[str, bool]:
@@ -113,14 +107,11 @@ class Repository(Protocol):
         A folder inside the repository also has the files there that tracked names lead to which begin at its top.
         Raises `ToldToModel` also where a folder is of another repository.
         """
-        ...
 
     @abstractmethod
     async def committed(self, path: str, commit: str | None = None) -> FileVersion:
         """The file as that commit has it, the last one for None; `absent` where the commit has no such file."""
-        ...
 
     @abstractmethod
     async def all_committed(self, paths: Sequence[str], commit: str | None = None) -> Mapping[str, FileVersion]:
         """As `committed` for many files at once; those whose content git would give to a program are left out."""
-        ...

@@ -26,18 +26,15 @@ class ToolServer(Protocol):
     @abstractmethod
     def config(self) -> ServerConfig:
         """The configuration of the server."""
-        ...
 
     @property
     @abstractmethod
     def connection(self) -> int:
         """The number of the present connection, from 1 on; 0 where there is none, so that a request makes one."""
-        ...
 
     @abstractmethod
     async def list_tools(self) -> ServerListing:
         """Ask the server anew for all of its tools, connecting first where needed. Raises `ServerUnavailableError`."""
-        ...
 
     @abstractmethod
     async def call(
@@ -47,12 +44,10 @@ class ToolServer(Protocol):
 
         Raises `ServerUnavailableError` before the call was sent; a later problem is a failed result.
         """
-        ...
 
     @abstractmethod
     def on_change(self, hear: Callable[[], None]) -> None:
         """Call `hear` whenever the server reports a change of its tools, or may have changed them."""
-        ...
 
 
 @runtime_checkable
@@ -65,7 +60,6 @@ class ToolServers(Protocol):
 
         `legacy` is the value of its last listing; a value that is wrong by now is corrected when the server connects.
         """
-        ...
 
     @abstractmethod
     async def prepare(self) -> None:
@@ -73,7 +67,6 @@ class ToolServers(Protocol):
 
         Nothing connects. A caller with a short time limit calls this first, so that the whole time is the server's.
         """
-        ...
 
 
 class ServerUnavailableError(Exception):
@@ -103,7 +96,6 @@ class ServerChannel(Protocol):
         Raises `ServerAnswerError` where the server answers with an error of MCP, `ChannelError` where it gave no
         answer that can be used.
         """
-        ...
 
 
 @define(eq=False)
@@ -138,12 +130,10 @@ class ServerListings(Protocol):
     @abstractmethod
     async def last(self, directory: str) -> Mapping[str, KeptListing]:
         """The listings kept for that directory, by the server's name, without those that cannot be read."""
-        ...
 
     @abstractmethod
     async def keep(self, listing: KeptListing) -> bool:
         """Keep a listing in place of an earlier one; False where it could not be kept."""
-        ...
 
 
 ServerFiles: TypeAlias = Callable[[ServerConfig], Awaitable[Mapping[str, str]]]
@@ -160,12 +150,10 @@ class ServerApprovals(Protocol):
     @abstractmethod
     async def approved(self, directory: str) -> Mapping[str, str]:
         """The approvals in exactly that directory, as `approval_of` writes them, by the server's name."""
-        ...
 
     @abstractmethod
     async def approve(self, approval: ServerApproval) -> bool:
         """Keep an approval in place of an earlier one, durably when this returns; False where it could not be kept."""
-        ...
 
     @abstractmethod
     async def revoke(self, directory: str, name: str) -> bool:
@@ -173,4 +161,3 @@ class ServerApprovals(Protocol):
 
         Nothing changes where there was none; False where the approval could not be removed.
         """
-        ...

@@ -43,22 +43,18 @@ class SessionStore(Protocol):
         The lease of a process of this machine that is gone is free at once; that of another machine is free once it was
         not renewed for a minute.
         """
-        ...
 
     @abstractmethod
     async def begin(self, session_id: str, entries: Sequence[LogEntry]) -> SessionLease:
         """Become a new session's only writer, and begin its log: both or neither. Raises as `acquire`."""
-        ...
 
     @abstractmethod
     async def renew(self, lease: SessionLease) -> None:
         """Confirm that the holder of the lease lives. Raises `LeaseLostError`."""
-        ...
 
     @abstractmethod
     async def release(self, lease: SessionLease) -> None:
         """Let others write; nothing happens where the lease was lost."""
-        ...
 
     @abstractmethod
     async def append(
@@ -75,7 +71,6 @@ class SessionStore(Protocol):
 
         The entries survive the end of the process, and with `lasting` a power cut as well. Raises `LeaseLostError`.
         """
-        ...
 
     @abstractmethod
     async def take_in(self, lease: SessionLease, batches: Iterable[Sequence[LogEntry]]) -> None:
@@ -84,7 +79,6 @@ class SessionStore(Protocol):
         The entries are in order, and one batch at a time is in memory; the batches may be read in another thread. Other
         sessions can be written meanwhile. Raises the errors of the batches, and `LeaseLostError`.
         """
-        ...
 
     @abstractmethod
     async def read(self, session_id: str, after: int = 0, limit: int = 500) -> Sequence[LogEntry]:
@@ -92,22 +86,18 @@ class SessionStore(Protocol):
 
         Entries of a newer version that this one does not understand are left out.
         """
-        ...
 
     @abstractmethod
     async def rewinds(self, session_id: str) -> Sequence[Rewound]:
         """The entries by which a person took the conversation back, in order."""
-        ...
 
     @abstractmethod
     async def last_prompt(self, session_id: str) -> int:
         """The sequence of the last `PromptAccepted`; 0 where there is none."""
-        ...
 
     @abstractmethod
     async def summary(self, session_id: str) -> SessionSummary | None:
         """The session as lists show it; None for an unknown session."""
-        ...
 
     @abstractmethod
     async def sessions(
@@ -119,22 +109,18 @@ class SessionStore(Protocol):
 
         Lost parts of the index are made again from the logs. Raises `ValueError` for a cursor that cannot be used.
         """
-        ...
 
     @abstractmethod
     async def snapshot(self, session_id: str) -> EngineSnapshot | None:
         """The engine's memory that was kept last; None where there is none."""
-        ...
 
     @abstractmethod
     async def fork(self, session_id: str, lease: SessionLease) -> None:
         """Copy log and snapshot of a session into the empty session of the lease; later entries are not copied."""
-        ...
 
     @abstractmethod
     async def check(self) -> None:
         """Use the store once. Raises where it does not answer or takes no changes, or has tables of another version."""
-        ...
 
     @abstractmethod
     async def delete(self, session_id: str) -> bool:
@@ -142,7 +128,6 @@ class SessionStore(Protocol):
 
         Raises `SessionHeldError` where another process holds the session.
         """
-        ...
 
 
 @runtime_checkable
@@ -156,17 +141,14 @@ class UsageLedger(Protocol):
     @abstractmethod
     def record_call(self, record: CallRecord) -> None:
         """Write down a finished call, at once and without waiting."""
-        ...
 
     @abstractmethod
     def record_turn(self, record: TurnRecord) -> None:
         """Write down a finished turn, at once and without waiting."""
-        ...
 
     @abstractmethod
     async def calls(self, *, since: float = 0.0, session_id: str | None = None) -> Sequence[CallRecord]:
         """The calls that started at `since` (seconds since the epoch) or later, oldest first."""
-        ...
 
     @abstractmethod
     async def turns(
@@ -176,4 +158,3 @@ class UsageLedger(Protocol):
 
         None where they cannot be read, for now or for good.
         """
-        ...

@@ -29,17 +29,14 @@ class CallProgress(Protocol):
         May be called as often as there is something new: content that comes too fast for a person is left out, except
         for the last.
         """
-        ...
 
     @abstractmethod
     async def report(self, message: str, fraction: float | None = None) -> None:
         """Report the progress in one line, with the part that is done, from 0 to 1, where it is known."""
-        ...
 
     @abstractmethod
     def leave(self, so_far: ToolResult) -> None:
         """Keep what the call brought so far, which its result has before the reason if the call is cut short."""
-        ...
 
 
 @runtime_checkable
@@ -53,7 +50,6 @@ class ToolExecutor(Protocol):
         Raises a `ToldToModel` error where the tool cannot carry the call out. A call is run at most once. A cancelled
         call stops everything that it started before this returns, within the caller's time limit.
         """
-        ...
 
 
 @runtime_checkable
@@ -66,7 +62,6 @@ class PreviewingExecutor(ToolExecutor, Protocol):
 
         Asked for before a person is asked. A preview that went wrong is a failed result, and does not stop the call.
         """
-        ...
 
 
 @runtime_checkable
@@ -80,7 +75,6 @@ class ToolProvider(Protocol):
         Every call asks again; caching and time limits are the caller's. A cancelled call leaves nothing running. Raises
         `ToolSourceError` where the source refuses, answers nonsense or is gone.
         """
-        ...
 
 
 class ToolSourceError(Exception):
@@ -97,12 +91,10 @@ class ArgumentValidator(Protocol):
     @abstractmethod
     def schema_problem(self, schema: JsonObject) -> str | None:
         """Why the schema cannot be used (does not compile, unknown draft, remote reference), or None."""
-        ...
 
     @abstractmethod
     def problems(self, schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
         """The problems of the arguments, each with the field and the expected value; empty where there are none."""
-        ...
 
 
 @runtime_checkable
@@ -122,14 +114,12 @@ class PythonChecks(Protocol):
         directory is passed over. The disk is looked at only briefly. Raises `ToolFailedError` where no program for it
         is installed.
         """
-        ...
 
     @abstractmethod
     async def read(
         self, planned: PlannedCheck, output: TerminalOutput, ended: ExitStatus
     ) -> ProblemReport | TestReport:
         """The problems that the program found. Raises `ToolFailedError` where it broke or cannot be understood."""
-        ...
 
 
 HostCall: TypeAlias = Callable[[str, tuple[JsonValue, ...], JsonObject], Awaitable[JsonValue]]
@@ -150,7 +140,6 @@ class ProgramSandbox(Protocol):
         A cancelled call ends the program at once. An error in the program is part of the returned end. Raises
         `ToolFailedError` where no program can be run at all.
         """
-        ...
 
 
 @runtime_checkable
@@ -164,11 +153,9 @@ class Expressions(Protocol):
     @abstractmethod
     def parse(self, text: str) -> Expression:
         """The expression, with everything that it refers to. Raises `ExpressionError` where it cannot be read."""
-        ...
 
     @abstractmethod
     def value(
         self, expression: Expression, names: Mapping[str, JsonValue | Mapping[str, StepView]], left: WorkLeft
     ) -> JsonValue:
         """The value of the expression with these names, as frozen JSON. Raises `ExpressionError`."""
-        ...

@@ -75,12 +75,10 @@ class TurnSteps(Protocol):
 
         Raises `TurnCalledOffError`, and `SessionStoreError` where the book cannot be written.
         """
-        ...
 
     @abstractmethod
     async def ended(self, how: str) -> None:
         """Record the end of the turn, after which no process takes it up. Never raises: a later one ends it again."""
-        ...
 
     @abstractmethod
     async def hand_on(self) -> None:
@@ -88,12 +86,10 @@ class TurnSteps(Protocol):
 
         Never raises: at the latest the turn is found when this process is gone.
         """
-        ...
 
     @abstractmethod
     def let_go(self) -> None:
         """Record nothing more, since another process has the session by now. Returns at once."""
-        ...
 
 
 @runtime_checkable
@@ -107,7 +103,6 @@ class TurnBook(Protocol):
     @abstractmethod
     async def begin(self, order: TurnOrder) -> TurnSteps:
         """Enter a turn that begins in this process: from now on it is open until its end is recorded."""
-        ...
 
     @abstractmethod
     async def claim(self, turn_id: str) -> TurnSteps | None:
@@ -115,29 +110,23 @@ class TurnBook(Protocol):
 
         Only the holder of the lease on its session may ask for it. Its former process cannot record steps any more.
         """
-        ...
 
     @abstractmethod
     async def open_elsewhere(self) -> Sequence[TurnOrder]:
         """The open turns that this process does not have, oldest first; their processes may be alive."""
-        ...
 
     @abstractmethod
     async def called_off(self) -> Sequence[str]:
         """The ids of the turns of this process that another one cancelled; each is given until its end is recorded."""
-        ...
 
     @abstractmethod
     async def known(self, limit: int = 50, prefix: str = "") -> Sequence[KnownTurn]:
         """The latest turns whose ids begin so, newest first."""
-        ...
 
     @abstractmethod
     async def cancel(self, turn_id: str) -> bool:
         """Have an open turn cancelled by the process that has it; False where it is not open."""
-        ...
 
     @abstractmethod
     async def aclose(self) -> None:
         """Let go of everything; open turns stay open, for another process. Idempotent."""
-        ...

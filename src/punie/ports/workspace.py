@@ -25,7 +25,6 @@ class Workspace(Protocol):
     @abstractmethod
     async def read_text(self, path: str, *, line_1based: int | None = None, limit_lines: int | None = None) -> str:
         """The text, whole or `limit_lines` lines from `line_1based` on. Raises `ToldToModel` with the reason."""
-        ...
 
     @abstractmethod
     async def write_text(self, path: str, content: str) -> None:
@@ -33,7 +32,6 @@ class Workspace(Protocol):
 
         Raises `ToldToModel` with the reason.
         """
-        ...
 
 
 @runtime_checkable
@@ -47,12 +45,10 @@ class Disk(Workspace, Protocol):
         If this process is killed meanwhile, the next session on this machine completes what was begun, but for files
         that somebody changed since. Raises `ToldToModel` with the reason.
         """
-        ...
 
     @abstractmethod
     async def changed_at_s(self, paths: Iterable[str]) -> Mapping[str, float]:
         """When those of the absolute paths that exist last changed, in any way, by the event loop's clock."""
-        ...
 
 
 @runtime_checkable
@@ -67,7 +63,6 @@ class PathGuard(Protocol):
         entered; `***` is the same, and names that arrive as other words count for those. Returns None where there is
         more to look through than a bound, or a name may become an option. Never raises.
         """
-        ...
 
     @abstractmethod
     async def locate(self, path: str) -> Location:
@@ -76,7 +71,6 @@ class PathGuard(Protocol):
         A relative path is taken from the session's working directory. Never raises: a path that cannot be resolved is
         outside.
         """
-        ...
 
     @abstractmethod
     def own_program(self, program: str) -> str | None:
@@ -85,7 +79,6 @@ class PathGuard(Protocol):
         A link in these directories counts too, unless an environment has it for an interpreter. The answer is a
         relative path where PATH names a folder from wherever a program runs, in which any program may be. Never raises.
         """
-        ...
 
 
 @frozen
@@ -163,12 +156,10 @@ class FileTree(Protocol):
     @abstractmethod
     async def list_files(self, path: str, *, recursive: bool, limit: int) -> Listing:
         """The entries of one folder, or of the whole tree below it, at most `limit`. Raises `ToldToModel`."""
-        ...
 
     @abstractmethod
     async def search_text(self, path: str, sought: Sought, *, limit: int) -> Findings:
         """The lines below `path` (a folder or a file) in which the text is, at most `limit`. Raises `ToldToModel`."""
-        ...
 
     @abstractmethod
     async def outline(self, path: str, *, limit: int) -> Outlines:
@@ -176,7 +167,6 @@ class FileTree(Protocol):
 
         At most `limit`, and in a folder only of files whose language has a grammar. Raises `ToldToModel`.
         """
-        ...
 
 
 @define
@@ -199,7 +189,6 @@ class Terminals(Protocol):
     @abstractmethod
     def shown_by_client(self) -> bool:
         """Whether the client can show a terminal live by its id."""
-        ...
 
     @abstractmethod
     async def holds_boxes(self) -> bool:
@@ -207,32 +196,26 @@ class Terminals(Protocol):
 
         True also where only a command that runs can tell: `create` may then raise `BoxNotHeldError`.
         """
-        ...
 
     @abstractmethod
     async def create(self, command: Command) -> str:
         """Start the program and return the terminal's id at once. A cancelled start leaves nothing behind."""
-        ...
 
     @abstractmethod
     async def output(self, terminal_id: str) -> TerminalOutput:
         """The output so far, at most its last `output_limit_bytes`, and the file with more where one is kept."""
-        ...
 
     @abstractmethod
     async def wait(self, terminal_id: str) -> ExitStatus:
         """Wait until the program itself ended; programs that it left in the background do not count."""
-        ...
 
     @abstractmethod
     async def kill(self, terminal_id: str) -> None:
         """End the program and its process group; the terminal and its output stay until the release. Idempotent."""
-        ...
 
     @abstractmethod
     async def release(self, terminal_id: str) -> None:
         """End the program where it still runs, and forget the terminal; the id is unknown afterwards."""
-        ...
 
 
 @runtime_checkable
@@ -246,17 +229,14 @@ class OutputStore(Protocol):
         Never raises. The oldest texts are removed when there are too many. Of a text that is too long for a file its
         beginning and its end are kept, with a note between them.
         """
-        ...
 
     @abstractmethod
     async def beginning(self, path: str, limit_bytes: int) -> str | None:
         """The first bytes of a file of this store, as text; None where there is no such file. Never raises."""
-        ...
 
     @abstractmethod
     def holds(self, path: str) -> bool:
         """Whether that absolute path, links followed, is a file of this store."""
-        ...
 
 
 @runtime_checkable
@@ -266,7 +246,6 @@ class ProjectNotes(Protocol):
     @abstractmethod
     async def read(self) -> str | None:
         """The text, at most 32 KiB of it; None where there is none, or it leads out of the session's directories."""
-        ...
 
 
 @runtime_checkable
@@ -276,7 +255,6 @@ class PromptFiles(Protocol):
     @abstractmethod
     async def read(self) -> tuple[PromptFile, ...]:
         """The prompts as they are now, by name, without files that cannot be read or are none. Never raises."""
-        ...
 
 
 @runtime_checkable
@@ -289,9 +267,7 @@ class SkillShelf(Protocol):
 
         A folder that makes no skill is left out and named in the log. Never raises for that.
         """
-        ...
 
     @abstractmethod
     async def load(self, skill: Skill) -> SkillText:
         """The present text of a skill. Raises `ToolFailedError` where the skill is gone or broken by now."""
-        ...

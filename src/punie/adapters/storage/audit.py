@@ -121,7 +121,6 @@ class SqlAuditTrail(ABC):
     @abstractmethod
     async def _forget_journal(self) -> None:
         """Remove the key, which is in the keyring now, from where the database may still have it."""
-        ...
 
     async def aclose(self) -> None:
         """Write the waiting rows, in bounded time, and end the writer."""

@@ -42,7 +42,6 @@ class SqlGrantStore(ABC):
     @abstractmethod
     def machine(self) -> str:
         """The name of the machine on which grants of accounts hold."""
-        ...
 
     async def usable(self) -> bool:
         return await self.state.changed("SELECT 1", (), lasting=False) is not None

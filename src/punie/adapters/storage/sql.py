@@ -57,12 +57,10 @@ class Sql(Protocol):
     @abstractmethod
     def now(self) -> float:
         """Seconds since the epoch, by the clock that all processes of the database share."""
-        ...
 
     @abstractmethod
     def run(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""
-        ...
 
     @abstractmethod
     def transaction(self, *, of: str | None = None, lasting: bool = False) -> AbstractContextManager[None]:
@@ -70,7 +68,6 @@ class Sql(Protocol):
 
         With `lasting` the changes are on the disk when the block ends, also if the power fails.
         """
-        ...
 
 
 class Lane(ABC):
@@ -84,12 +81,10 @@ class Lane(ABC):
     @abstractmethod
     def run_here(self, work: Callable[[Any], T]) -> T:
         """Do the work in this thread and return its result."""
-        ...
 
     @abstractmethod
     def close(self) -> None:
         """Close the connections that are not in use; a later use opens them again."""
-        ...
 
     def _is_unused(self) -> bool:
         """Whether nothing was ever kept, so that there is nothing to read."""
@@ -126,7 +121,6 @@ class State(Lane):
     @abstractmethod
     def place(self) -> str:
         """The database in words, without secrets."""
-        ...
 
     async def looked_up(self, statement: str, values: Sequence[object] = (), *, lasting: bool = False) -> list[Row]:
         """The rows of a statement; none where there is no file yet, or it cannot be used."""

@@ -111,7 +111,6 @@ class SqlUsageLedger(ABC):
     @abstractmethod
     def _end(self) -> None:
         """Do what is left once the last record is written."""
-        ...
 
     async def _read(
         self,
@@ -141,7 +140,6 @@ class SqlUsageLedger(ABC):
     @abstractmethod
     def _rows(self, query: str, values: Sequence[object]) -> list[Row]:
         """The rows of a query. Raises `UnusableDatabaseError`."""
-        ...
 
 
 @define

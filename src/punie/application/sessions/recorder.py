@@ -122,7 +122,6 @@ class SessionRecord(Protocol):
     @abstractmethod
     async def begin_turn(self, accepted: PromptAccepted) -> None:
         """Record a prompt before its turn begins. Raises `SessionStoreError` or `LeaseLostError`."""
-        ...
 
     def go_on(self, accepted: PromptAccepted) -> None:
         """The turn of that prompt, which the record has, goes on."""
@@ -131,7 +130,6 @@ class SessionRecord(Protocol):
     @abstractmethod
     async def take(self, event: SessionEvent | RecordOnly) -> None:
         """Record an event before the client hears of it. Raises `SessionStoreError` or `LeaseLostError`."""
-        ...
 
     async def remember(self, engine: str, state: bytes | None) -> bool:
         """Record, within a turn, the memory of the engine of that name; False to try again later. Never raises."""
@@ -142,7 +140,6 @@ class SessionRecord(Protocol):
     @abstractmethod
     async def end_turn(self, ended: TurnEnded, engine: str, state: bytes | None) -> str | None:
         """Record the end of a turn and the engine's memory of it; returns a new title, if any. Never raises."""
-        ...
 
     def hand_on(self) -> None:
         """Record nothing more: another process goes on with the turn that runs."""
@@ -183,7 +180,6 @@ class SessionRecord(Protocol):
     @abstractmethod
     async def turns(self) -> Sequence[LoggedTurn]:
         """The session's turns, in their order. Raises `SessionStoreError`."""
-        ...
 
     async def take_back(self, first: int, until: int | None, turns: int, act: str) -> None:
         """Take the entries from `first` on back, durably; see `Rewound`. `until` is None for all entries so far.
@@ -197,7 +193,6 @@ class SessionRecord(Protocol):
     @abstractmethod
     async def memory(self, engine: Engine | None) -> EngineMemory:
         """The memory with which that engine goes on; with None, the whole conversation. Raises `SessionStoreError`."""
-        ...
 
 
 @define(eq=False)

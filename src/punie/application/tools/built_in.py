@@ -116,4 +116,3 @@ class PlainTool(BuiltInTool):
     @abstractmethod
     async def run(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Carry out a call. Raises `ToldToModel` where the call cannot work."""
-        ...

@@ -128,7 +128,6 @@ class SessionTool(Protocol):
     @abstractmethod
     def descriptor(self) -> ToolDescriptor:
         """The definition that the model is offered."""
-        ...
 
     @property
     def quiet(self) -> bool:
@@ -148,7 +147,6 @@ class SessionTool(Protocol):
     @abstractmethod
     def title(self, arguments: JsonObject) -> str:
         """The text of the card that a person sees."""
-        ...
 
     def denial(self, arguments: JsonObject) -> str:
         """The first words of a denial as the model reads it."""
@@ -206,7 +204,6 @@ class SessionTool(Protocol):
     @abstractmethod
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         """Read, at most, what is needed to show the effect of the call. Raises `ToldToModel` where it cannot work."""
-        ...
 
 
 class Lifecycle(ABC):
@@ -215,12 +212,10 @@ class Lifecycle(ABC):
     @abstractmethod
     async def initialise(self) -> None:
         """Called once, before the first effect, within that call's time. Raises `ToldToModel` where it fails."""
-        ...
 
     @abstractmethod
     async def dispose(self) -> None:
         """Called once when the session ends, in bounded time, if `initialise` was begun; also after an error."""
-        ...
 
 
 Service = TypeVar("Service")

@@ -40,27 +40,22 @@ class ModelShelf(Protocol):
     @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The names of the models that are known now: those of the settings first, then those of providers' lists."""
-        ...
 
     @abstractmethod
     def permit(self, model: str) -> None:
         """Raise `EngineError` where the policy of the machine forbids that model, which `names` leaves out then."""
-        ...
 
     @abstractmethod
     def efforts(self, model: str) -> tuple[Effort, ...]:
         """The thinking levels of that model; empty where it has none, or they are not known yet."""
-        ...
 
     @abstractmethod
     async def take(self, model: str) -> ReadyModel:
         """Make that model ready, and never another one, with its engine's library loaded. Raises `EngineError`."""
-        ...
 
     @abstractmethod
     async def explore(self, model: str) -> None:
         """Ask the model's provider for its models and thinking levels, in bounded time; failures are logged."""
-        ...
 
 
 @define(eq=False)

@@ -53,12 +53,10 @@ class Transport(Protocol):
 
         Raises OSError or anyio's resource errors when the input breaks; that ends the connection like its end.
         """
-        ...
 
     @abstractmethod
     async def send(self, data: bytes) -> None:
         """Write all of `data`, one or more lines with their newlines. Raises OSError when the peer is gone."""
-        ...
 
 
 class Connection:

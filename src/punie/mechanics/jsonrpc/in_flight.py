@@ -53,17 +53,14 @@ class Router(Protocol):
         before any other task runs again. `params` is a JSON object. Raises RpcError to refuse the request at once, with
         METHOD_NOT_FOUND for an unknown method.
         """
-        ...
 
     @abstractmethod
     def notification(self, method: str, params: Raw) -> None:
         """Take a notification; must not block. An exception is logged: RpcError as information, others as faults."""
-        ...
 
     @abstractmethod
     def error(self, exc: BaseException) -> RpcError:
         """The error answer for an exception of a handler, an RpcError or any other."""
-        ...
 
     @property
     def takes_batches(self) -> bool:

@@ -91,7 +91,6 @@ class SqlSessions(ABC):
     @abstractmethod
     def _now(self, database: Sql) -> float:
         """Seconds since the epoch, by the clock that all processes of the database share."""
-        ...
 
     def _lives(self, process: ProcessIdentity) -> bool | None:
         return self.processes.lives(process)
@@ -99,7 +98,6 @@ class SqlSessions(ABC):
     @abstractmethod
     def _has_tables(self, database: Sql) -> bool:
         """Whether the tables are there. Raises where this version may not use them."""
-        ...
 
     async def check(self) -> None:
         if not await self._lane.read(self._has_tables, True):

@@ -110,7 +110,6 @@ class TerminalTool(BuiltInTool):
     @abstractmethod
     async def act(self, terminal_id: str, context: CallContext) -> ToolResult:
         """Carry out a call on a terminal that the session owns."""
-        ...
 
 
 def terminal_tool(name: str, description: str, does: Permission) -> ToolDescriptor:
