@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
 import pytest
 
+from punie.application.turns.budget import DAY_S
 from tests.e2e.conftest import Spawn
 from tests.e2e.ide_parts import choose
 from tests.e2e.raw_client import clean_environment, run_cli
@@ -38,10 +39,9 @@ class Runs:
     def __init__(self, home: Path, project: Path, stub: StubOpenAI) -> None:
         self.home, self.project, self.stub = home, project, stub
         self.session = ""
-        self.noon = f"NOON{datetime.now(UTC).hour - 12:+}"  # a zone where no midnight comes between two runs
 
     def environment(self, **budget: object) -> dict[str, str]:
-        return clean_environment(self.home, TZ=self.noon, **self.stub.environment(), **limits(**budget))
+        return clean_environment(self.home, **self.stub.environment(), **limits(**budget))
 
     def ask(self, *words: str, **budget: object) -> tuple[dict[str, Any], str, int]:
         """The last line of a run, its text and its exit code."""
@@ -59,6 +59,8 @@ class Runs:
 
 @pytest.fixture
 def runs(tmp_path: Path, project: Path) -> Iterator[Runs]:
+    if time.time() % DAY_S > DAY_S - 120:
+        pytest.skip("midnight may come between two runs")
     with StubOpenAI() as stub:
         yield Runs(tmp_path / "home", project, stub)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -287,8 +289,16 @@ def test_amounts_are_shown_in_their_units() -> None:
     assert str(Allowance(limit("day_cost", 2), 0.5)) == "budget.day_cost: $0.5 of $2 used, $1.5 left"
     assert str(Allowance(limit("turn_cost", 2), None)) == "budget.turn_cost: $2"
     assert Allowance(limit("day_cost", 2), 3.0).left == 0.0
-    assert math.isclose(day_began(START) % 60, 0.0)
-    assert START - 86_400 < day_began(START) <= START
+
+
+def test_a_day_begins_at_midnight_in_utc_whatever_zone_the_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    for zone in ("UTC", "Asia/Kathmandu", "Etc/GMT-14"):
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", zone)
+            time.tzset()
+            assert day_began(datetime(2026, 11, 24, 23, 59, tzinfo=UTC).timestamp()) == 1_795_478_400
+            assert day_began(1_795_478_400) == 1_795_478_400
+    time.tzset()
 
 
 def test_the_options_are_three() -> None:

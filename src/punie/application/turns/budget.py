@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from enum import StrEnum
 from math import inf
 from typing import Final, TypeAlias
@@ -12,6 +11,7 @@ from attrs import frozen
 
 from punie.domain.session.turn import StopReason, TurnRecord, Usage
 
+DAY_S: Final = 86_400.0
 WARN_SHARE: Final = 0.8
 UNKNOWN_PRICE: Final = 75.0
 """US dollars a million tokens, above the list prices of usual models."""
@@ -140,5 +140,8 @@ def added(*parts: Spent) -> Spent:
 
 
 def day_began(now: float) -> float:
-    """The local midnight before that moment, both in seconds since the epoch."""
-    return datetime.fromtimestamp(now, UTC).astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+    """The midnight in UTC before that moment, both in seconds since the epoch.
+
+    A day is the same for all machines that share figures, and no variable of a process moves it.
+    """
+    return now // DAY_S * DAY_S

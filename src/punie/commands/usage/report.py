@@ -29,7 +29,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 _Record = TypeVar("_Record", CallRecord, TurnRecord)
 
 DayOf: TypeAlias = Callable[[float], str]
-"""The local day, as 2026-11-22, of seconds since the epoch."""
+"""The day, as 2026-11-22, of seconds since the epoch."""
 
 Offered: TypeAlias = tuple[ToolDescriptor, int]
 """A tool, and its tokens at each request."""

@@ -62,7 +62,7 @@ class UsageMode:
             calls = [record for record in calls if record.session_id == self.session_id]
             turns = [record for record in turns if record.session_id == self.session_id]
         budgets = await budgets_of(settings.budget, ledger, self.session_id)
-        sys.stdout.write(self._shown(usage_report(calls, turns, offered, local_day), budgets))
+        sys.stdout.write(self._shown(usage_report(calls, turns, offered, day_of), budgets))
         return 0
 
     def _shown(self, report: UsageReport, budgets: Sequence[Allowance]) -> str:
@@ -82,7 +82,7 @@ class UsageMode:
         return f"{shown}\n{unused_text(report, disabled, str(user_settings_file(self.environ)))}"
 
     def _period(self) -> str:
-        since = f" since {_local(self.since):%Y-%m-%d %H:%M}" if self.since else ""
+        since = f" since {datetime.fromtimestamp(self.since, UTC):%Y-%m-%d %H:%M} UTC" if self.since else ""
         return f"{since} in session {one_line(self.session_id)}" if self.session_id else since
 
 
@@ -96,23 +96,19 @@ def whole_id(given: str, known: Collection[str]) -> str:
     return alike[0]
 
 
-def _local(moment: float) -> datetime:
-    return datetime.fromtimestamp(moment, UTC).astimezone()
-
-
-def local_day(moment: float) -> str:
-    """The local day of a moment, as 2026-11-22."""
-    return _local(moment).date().isoformat()
+def day_of(moment: float) -> str:
+    """The day of a moment in UTC, as that of a budget; as 2026-11-22."""
+    return datetime.fromtimestamp(moment, UTC).date().isoformat()
 
 
 def parse_since(text: str, now: float) -> float:
-    """Seconds since the epoch of `7d`, `12h` or a date, which begins at its local midnight. Raises `ValueError`."""
+    """Seconds since the epoch of `7d`, `12h` or a date, which begins at midnight in UTC. Raises `ValueError`."""
     if match := _SPAN.fullmatch(text):
         return now - int(match[1]) * {"d": 86_400, "h": 3_600}[match[2]]
     try:
         day = date.fromisoformat(text)
-        return datetime(day.year, day.month, day.day).astimezone().timestamp()
-    except (ValueError, OverflowError):  # also a day that some time zone puts before the first year
+        return datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+    except ValueError:
         raise ValueError(f"--since {one_line(text, 40)}: write 7d, 12h or a date such as 2026-11-01") from None
 
 
