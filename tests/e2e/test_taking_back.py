@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.at_a_terminal import run_at_a_terminal
 from tests.e2e.conftest import Spawn
-from tests.e2e.raw_client import RawClient, RpcError, clean_environment, run_cli
+from tests.e2e.raw_client import RawClient, RpcError, agent_command, clean_environment, run_cli
 from tests.e2e.scripts import Item, call
 from tests.e2e.turns import Card
 
@@ -129,6 +130,10 @@ def looked_over(tmp_path: Path, top: Path) -> None:
     names = ("new/made.py", "data.bin", HOSTILE)
     assert [(before / name).read_bytes() for name in names] == [(top / name).read_bytes() for name in names]
     assert not (before / "build/o.o").exists()
+    command = agent_command("changes", "--patch")
+    code, screen = run_at_a_terminal(command, [], env=clean_environment(tmp_path / "home"), cwd=top)
+    assert (code, "\x1b" in screen, "\u202e" in screen) == (0, False, False), screen
+    assert "+yours <U+001B>]52;c;cHduZWQ=<U+0007><U+202E>" in screen
 
 
 async def accepted_and_rejected(tmp_path: Path, top: Path, ide: RawClient, session: str) -> None:
@@ -197,7 +202,7 @@ async def test_what_an_ide_cannot_write_is_done_on_the_disk(spawn: Spawn, top: P
     work = [
         write("new/made.py"),
         run("printf x > data.bin; chmod 600 data.bin; rm -f build/o.o; chmod -x run.sh"),
-        write(HOSTILE, "yours\n"),
+        write(HOSTILE, "yours \x1b]52;c;cHduZWQ=\x07\u202e\n"),
     ]
     back = list(map(restore, ("new/made.py", "data.bin", "build/o.o", "run.sh")))
     async with spawn(work, back, args=AUTO) as ide:

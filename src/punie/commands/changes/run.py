@@ -34,7 +34,7 @@ from punie.commands.running import CommandError, Exit, command_environ, director
 from punie.commands.sessions.run import both_names, named_session, sessions_of, with_store
 from punie.domain.errors import ToldToModel
 from punie.domain.session.log import SessionSummary
-from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.display import display_exact, display_output, one_line
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
 from punie.mechanics.nearest import did_you_mean
@@ -75,7 +75,10 @@ class ChangesMode:
         return told({"rejected": [path]}, f"Taken back: {shown_name(path)}\n", as_json=as_json)
 
     async def patch(self, turn: int | None) -> int:
-        """Print one patch of all files, relative to the top of the repository; what has no place in it to stderr."""
+        """Print one patch of all files, relative to the top of the repository; what has no place in it to stderr.
+
+        At a terminal it is display-safe, anywhere else byte for byte what `git apply` needs.
+        """
         top = _top(self.session.cwd)
         exit_code: int = Exit.DONE
         out = sys.stdout.buffer
@@ -86,7 +89,10 @@ class ChangesMode:
             elif not is_inside(path, (top,)):
                 reason = f"it is not below {top}"
             else:
-                out.write(file_patch(shown_path(path, top), content_of(was), content_of(left)))
+                found = file_patch(shown_path(path, top), content_of(was), content_of(left))
+                if sys.stdout.isatty():
+                    found = display_output(found.decode("utf-8", "replace")).encode(sys.stdout.encoding, "replace")
+                out.write(found)
                 continue
             exit_code = wrong(f"{display_exact(path)} is not in the patch: {display_exact(reason)}.", Exit.FAILED)
         out.flush()
