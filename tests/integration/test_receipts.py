@@ -242,7 +242,24 @@ async def test_strange_repositories(place: Place, tmp_path: Path) -> None:
     assert list((await here.commit_files(place.git("rev-parse", "HEAD~2").strip())).files) == [
         "a.py", "b.py",
     ]  # fmt: skip
-    for name in ("nonsense", "", "main\x1b[31m", "../../HEAD", "HEAD^{tree}"):
+    place.git("tag", "-am", "tag", "v1")
+    short = place.git("rev-parse", "--short", "HEAD").strip()
+    for name in (
+        "@",
+        "HEAD~1",
+        "HEAD~",
+        "HEAD^2",
+        "v1",
+        "v1^{}",
+        "HEAD^0",
+        "HEAD~1^",
+        "side~1",
+        f"{short}^^1",
+        "v1~1^{commit}",
+    ):
+        assert (await here.commit_files(name)).id == place.git("rev-parse", f"{name}^{{commit}}").strip()
+    unknown = ("HEAD~9", f"HEAD~{'9' * 12}", "HEAD^3", "^", "~1", "HEAD~x", "main..side", "HEAD:a.py")
+    for name in ("nonsense", "", "main\x1b[31m", "../../HEAD", "HEAD^{tree}", *unknown):
         with pytest.raises(ToldToModel):
             await here.commit_files(name)
     shallow = tmp_path / "shallow"

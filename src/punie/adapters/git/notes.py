@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import time
 
 from dulwich.diff_tree import tree_changes
@@ -19,6 +21,7 @@ from punie.domain.values.display import one_line
 from punie.ports.repository import CommitFiles
 
 NOTES = Ref(b"refs/notes/punie")
+_REVISION = re.compile(r"([^~^]+)((?:[~^]\d*)*?)(?:\^\{(?:commit)?\})?")
 TRIES = 5
 """Other processes may write notes at the same time."""
 
@@ -26,11 +29,11 @@ TRIES = 5
 def read_commit(checkout: Checkout, name: str) -> CommitFiles:
     """A commit against its first parent, with its note. Raises `ToolFailedError`."""
     store, shown = checkout.repo.object_store, one_line(name, 80)
-    named = name if "//" not in f"/{name}/" else "?"  # dulwich warns of empty parts, and no name has a question mark
     try:
-        commit = parse_commit(checkout.repo, os.fsencode(named))
-    except (KeyError, ValueError):
-        raise ToolFailedError(f"There is no commit {shown} in {checkout.top}.") from None
+        commit = _named(checkout, name)
+    except (LookupError, ValueError):
+        step = "Name a branch, a tag or an id; ~N and ^N behind it lead to its parents."
+        raise ToolFailedError(f"There is no commit {shown} in {checkout.top}. {step}") from None
     before: ObjectID | None = None
     if commit.parents:
         if commit.parents[0] not in store:
@@ -49,6 +52,22 @@ def read_commit(checkout: Checkout, name: str) -> CommitFiles:
         {os.fsdecode(path): checkout.full(path) for path in paths},
         _note(checkout, commit.id),
     )
+
+
+def _named(checkout: Checkout, name: str) -> GitCommit:
+    """The commit that git means by a branch, a tag or an id, with `~N` and `^N` behind it.
+
+    Raises `LookupError` or `ValueError`.
+    """
+    found = _REVISION.fullmatch(name)
+    if found is None or "//" in f"/{found[1]}/":  # dulwich warns of empty parts
+        raise ValueError(name)
+    commit = parse_commit(checkout.repo, os.fsencode("HEAD" if found[1] == "@" else found[1]))
+    for kind, digits in re.findall(r"([~^])(\d*)", found[2]):
+        number = int(digits or 1)
+        for parent in itertools.repeat(0, number) if kind == "~" else range(number)[-1:]:
+            commit = parse_commit(checkout.repo, commit.parents[parent])
+    return commit
 
 
 def _note(checkout: Checkout, commit: ObjectID) -> bytes | None:
