@@ -78,7 +78,7 @@ async def test_files_folders_and_texts_in_other_encodings_are_attached(top: Path
             "app.py": "one = 1\ntwo = 2\n", "README.md": "# Mine\n", "with%20space.txt": "spaced\n",
             "old.txt": "Gr\u00fc\u00dfe\n", "wide.txt": "wide\n", "src": "src/app.py",
         }  # fmt: skip
-        assert found.notes[:2] == ("@src/app.py: attached, 2 lines", "@README.md: attached, 1 lines")
+        assert found.notes[:2] == ("@src/app.py: attached, 2 lines", "@README.md: attached, 1 line")
         long = await mentioned(live, " ".join(f"@long.txt@ @./{'./' * number}long.txt" for number in range(8)))
         texts = [block.text or "" for block in long.prompt.blocks if isinstance(block, EmbeddedResource)]
         assert texts[0].endswith("of 20000 lines; read_file reads the rest]")

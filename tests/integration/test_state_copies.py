@@ -456,7 +456,7 @@ async def test_a_person_backs_up_and_restores(
     monkeypatch.delenv("PUNIE_SESSIONS_STORE")
     await stored(state, "sess_b")
     code, out, said = run("restore", "copy")
-    assert (code, "has 1 sessions and 3 kept files" in out, "add --yes to replace it" in said) == (1, True, True)
+    assert (code, "has 1 session and 3 kept files" in out, "add --yes to replace it" in said) == (1, True, True)
     assert await sessions_in(state) == ["sess_a", "sess_b"]
     assert run("restore", "copy", "--yes")[0] == 0
     assert await sessions_in(state) == ["sess_a"]

@@ -28,7 +28,7 @@ from punie.domain.session.events import SessionEvent
 from punie.domain.session.prompt_files import typed_in
 from punie.domain.tools.tool import ToolCall, ToolOutcome, ToolResult
 from punie.domain.values.content import Block, EmbeddedResource, Image, Prompt
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES, looks_binary, picture_type
 from punie.domain.values.paths import shown_path
 from punie.mechanics.files import read_path
@@ -185,7 +185,7 @@ class _Reading:
             return
         names = result.text.split("\n")
         more = [f"[{len(names) - LISTED_LIMIT} more]"] if len(names) > LISTED_LIMIT else []
-        self._attach_text(mention, "\n".join([*names[:LISTED_LIMIT], *more]), f"{len(names)} names")
+        self._attach_text(mention, "\n".join([*names[:LISTED_LIMIT], *more]), counted(len(names), "name"))
 
     async def _attach_file(self, mention: _Mention) -> None:
         result = await self._call("read_file", mention)
@@ -226,7 +226,7 @@ class _Reading:
         shown = text if len(text) <= limit else text[:limit].rpartition("\n")[0] or text[:limit]
         self._left_chars -= len(shown)
         lines, of = _lines(shown), _lines(text)
-        said = f"{of} lines" if shown == text else f"the first {lines} of {of} lines"
+        said = counted(of, "line") if shown == text else f"the first {lines} of {of} lines"
         if shown != text:
             shown = f"{shown}\n[these are {said}; read_file reads the rest]"
         self.blocks.append(EmbeddedResource(_uri(mention), shown))

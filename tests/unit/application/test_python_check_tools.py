@@ -118,7 +118,7 @@ async def test_problems_are_told_as_lines_and_as_data() -> None:
     client.queue_permission_selected("allow_once")
     result = await use(await bench_of(MadeUpChecks(ProblemReport((problem,), 4, 1, 2)), client), "python_lint")
     assert result.text == (
-        "checker: 4 errors, 1 warnings in 2 files\n"
+        "checker: 4 errors, 1 warning in 2 files\n"
         "src/a.py:3:5: error F401 `os` imported but unused\n[only the first 1 are shown]"
     )
     data: Any = thaw(result.structured)

@@ -66,7 +66,7 @@ async def test_the_command_lists_accepts_and_rejects() -> None:
         assert "Nothing was changed" in await there.answer("/changes 2")
         assert (
             await there.answer("/changes accept 'a b'")
-            == "1 changed files are accepted. `/changes all` still lists them."
+            == "1 changed file is accepted. `/changes all` still lists them."
         )
         assert "Nothing was changed" in await there.answer("/changes")
         assert await there.answer("/changes all") == shown

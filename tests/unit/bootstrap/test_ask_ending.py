@@ -44,7 +44,7 @@ async def test_files_tokens_cost_and_denials_are_told() -> None:
         "  D gone\n"
         "3 files changed, +9 -1; `punie undo` takes it back\n"
         "1,200 tokens in (900 cached), 34 out, $0.0125\n"
-        "denied: Running rm x (+1 lines)\n"
+        "denied: Running rm x (+1 line)\n"
         "  to allow it in the next run: --allow 'run_command:rm'\n"
     )
     assert ending.as_object() == {

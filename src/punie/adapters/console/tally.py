@@ -19,7 +19,7 @@ from punie.domain.session.events import (
 )
 from punie.domain.tools.execution import CallStatus
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 
 MOST_DENIALS = 100
 """Further denials are not kept."""
@@ -106,7 +106,7 @@ _FACT = re.compile(r"\[.*\]")
 def short_title(title: str, limit: int = TITLE_CHARS) -> str:
     """A title on one line, safe to show: its first line, cut, and the number of lines that follow."""
     first, *more = title.strip().splitlines() or [""]
-    return one_line(first, limit) + (f" (+{len(more)} lines)" if more else "")
+    return one_line(first, limit) + (f" (+{counted(len(more), 'line')})" if more else "")
 
 
 def end_line(title: str, update: ToolCallUpdated, denial: Denial | None, outcome: ToolOutcome | None, told: str) -> str:

@@ -35,7 +35,7 @@ from punie.domain.session.timeline import (
 )
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolKind, ToolOutcome
-from punie.domain.values.display import display_output
+from punie.domain.values.display import counted, display_output
 
 MARK = "<!-- A trace of Punie -->"
 """The second line of every page, by which `punie trace` knows a file that it may overwrite."""
@@ -231,11 +231,6 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {left} s" if left else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """A count with its noun."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def dollars(cost_usd: float | None) -> str:

@@ -14,6 +14,7 @@ from attrs import define
 
 from punie.domain.tools.tool import ToolOutcome, ToolResult
 from punie.domain.values.content import EmbeddedResource, Image, ResourceLink, ResultContent, Text
+from punie.domain.values.display import counted
 from punie.domain.values.json_value import JsonObject, JsonValue, NotJsonError, freeze, json_text
 from punie.ports.tools import ArgumentValidator, CallProgress
 
@@ -92,7 +93,7 @@ def _contents(raw: object, server: str, tool: str) -> Iterator[ResultContent]:
     for number, item in enumerate(items[:ITEM_LIMIT], start=1):
         yield _content(item, f"mcp://{server}/{tool}/{number}")
     if len(items) > ITEM_LIMIT:
-        yield Text(f"[{len(items) - ITEM_LIMIT} more items were left out]")
+        yield Text(f"[{counted(len(items) - ITEM_LIMIT, 'more item was', 'more items were')} left out]")
 
 
 def _content(raw: object, address: str) -> ResultContent:

@@ -34,6 +34,7 @@ from punie.domain.permission.audit import (
     check_chain,
     unknown_head,
 )
+from punie.domain.values.display import counted
 from punie.ports.permission import AuditTrail
 
 KEPT_DAYS = 400
@@ -242,7 +243,8 @@ class SqlAuditTrail(ABC):
             return f"the key of its seal is gone: put {self.key.path.name} back from a backup"
         found = Seal(0, known.key).over(_links(database, writer))
         if found.count < seal.count:
-            return f"{seal.count - found.count} sealed rows were taken out, the last or deleted ones"
+            gone = counted(seal.count - found.count, "sealed row was", "sealed rows were")
+            return f"{gone} taken out, the last or deleted ones"
         if found != seal:
             return (
                 f"its rows do not fit its seal: they were written anew, or the key in {known.place} belongs to another "

@@ -14,6 +14,7 @@ from punie.application.sessions.log_reading import LoggedTurn, ids_of
 from punie.application.sessions.recorder import SessionRecord
 from punie.application.sessions.rewinding import RewindPlan, TurnsBack, carry_out, planned
 from punie.domain.errors import LeaseLostError, SessionStoreError, ToolFailedError
+from punie.domain.values.display import counted
 from punie.ports.history import FileHistory, Part
 from punie.ports.sessions import SessionStore
 
@@ -41,8 +42,7 @@ async def session_plan(
     behind = every[every.index(turns[-1]) + 1 :] if turns else every
     known = [*turns, *[one for one in behind if not one.said][:1]]
     if not 1 <= number <= len(known):
-        count = "1 turn" if len(turns) == 1 else f"{len(turns)} turns"
-        raise ToolFailedError(f"There is no turn {number}: the session has {count}.")
+        raise ToolFailedError(f"There is no turn {number}: the session has {counted(len(turns), 'turn')}.")
     chosen, plan = known[number - 1], RewindPlan(turn=number)
     if part is not Part.CONVERSATION and history is not None:
         since = {one.turn_id for one in every[every.index(chosen) :]}

@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 
 from punie.application.sessions.changed_files import shown_name
 from punie.application.tools.files.session_changes import others_change
-from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.display import counted, display_exact, one_line
 from punie.domain.values.paths import shown_path
 from punie.mechanics.line_diff import line_counts
 from punie.ports.history import ABSENT, FOLDER, OTHER, FileChange, FileHistory, FileVersion, Move, TakenBack
@@ -155,7 +155,7 @@ def plan_text(plan: RewindPlan, cwd: str) -> str:
         return f"As far as it is known, no file was changed since before turn {plan.turn}: nothing is to be taken back."
     lines = ["Nothing can be taken back."] if plan.is_empty else [f"Back to before turn {plan.turn}:"]
     if plan.turns is not None:
-        count = f"{plan.turns.count} turns" if plan.turns.count > 1 else "1 turn"
+        count = counted(plan.turns.count, "turn")
         lines.append(f"  the conversation, {count} from: {display_exact(one_line(plan.turns.title, 80))}")
     for one in plan.back:
         if _is_folder(one.move):

@@ -42,7 +42,7 @@ from punie.domain.session.log import LogEntry, LoggedEvent, SessionBegun
 from punie.domain.session.turn import StopReason, Usage
 from punie.domain.tools.tool import ToolResult, ToolSource
 from punie.domain.values.content import Prompt, Text
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import counted, display_safe, one_line
 from punie.ports.engine import EventSink
 from punie.ports.sessions import DELEGATED, OWN_CHARS
 from punie.ports.tools import CallProgress
@@ -243,7 +243,7 @@ class Delegates:
 def _result(agent_id: str, view: _Progress, reason: StopReason) -> ToolResult:
     """The delegate's last words for the model of the session, with what they cost."""
     used, said = view.usage, view.text.strip()
-    cost = f"{used.requests} requests, {used.input_tokens:,} tokens in and {used.output_tokens:,} out"
+    cost = f"{counted(used.requests, 'request')}, {used.input_tokens:,} tokens in and {used.output_tokens:,} out"
     early = "" if reason is StopReason.END_TURN else f"; it stopped early: {reason.value}"
     return ToolResult.success(
         f"{said or '(no words)'}\n\n[delegate {agent_id}: {cost}{early}]",

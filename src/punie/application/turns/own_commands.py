@@ -17,7 +17,7 @@ from punie.domain.session.events import ContextUsed, HistoryForgotten
 from punie.domain.session.prompt_files import CommandInfo
 from punie.domain.tools.tool import ToolDescriptor
 from punie.domain.values.content import Prompt, Text
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.ports.engine import EngineSession, HistoryKeeper
 
 LINES_LIMIT = 300
@@ -105,7 +105,7 @@ def _used(session: LiveSession) -> Iterator[str]:
     if latest is not None:
         whole = latest.size_tokens or size
         of = "" if not whole else f" of {whole:,} ({latest.used_tokens / whole:.0%})"
-        yield f"Context: {latest.used_tokens:,} tokens{of}"
+        yield f"Context: {counted(latest.used_tokens, 'token')}{of}"
     elif size is not None:
         yield f"Context: nothing yet of {size:,} tokens"
     spent = gauge.spent

@@ -22,7 +22,7 @@ from punie.domain.permission.audit import DecisionRecord
 from punie.domain.permission.flow import OptionKind, PermissionOption
 from punie.domain.permission.rules import AnsweredBy, Verdict
 from punie.domain.session.events import TextDelta
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import counted, display_safe, one_line
 from punie.ports.history import ChangedFile, FileHistory, Part
 
 REVIEW_HINT = "N | all | accept [PATH...] | reject PATH [HUNK...]"
@@ -96,7 +96,8 @@ async def _answer(session: LiveSession, words: Sequence[str]) -> str:
     match words:
         case ["accept", *paths]:
             seen = await accept_changes(session, paths)
-            return f"{len(seen)} changed files are accepted. `/changes all` still lists them."
+            files = counted(len(seen), "changed file is", "changed files are")
+            return f"{files} accepted. `/changes all` still lists them."
         case ["reject", path, *numbers]:
             await reject_changes(session, path, [_number(word) for word in numbers])
             return f"Taken back: `{shown_name(path).replace('`', chr(39))}`."
@@ -186,9 +187,7 @@ def _undo_words(words: Sequence[str]) -> tuple[int | None, Part, bool]:
 async def _agreed(session: LiveSession, plan: RewindPlan) -> bool:
     title = f"Go back to before turn {plan.turn}?"
     files, turns = len(plan.files), 0 if plan.turns is None else plan.turns.count
-    kinds = [
-        f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in ((files, "file"), (turns, "turn")) if count
-    ]
+    kinds = [counted(count, noun) for count, noun in ((files, "file"), (turns, "turn")) if count]
     words = f"Takes back {' and '.join(kinds)}"
     broker = session.desk.permission.questions.broker
     return await ask_person(broker, session.recorder.lane, session.id, "undo", title, words, (GO, LEAVE)) is GO

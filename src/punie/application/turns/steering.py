@@ -13,7 +13,7 @@ from attrs import define, field
 from punie.domain.errors import SessionBusyError
 from punie.domain.session.log import PromptSteered
 from punie.domain.values.content import Image, Prompt
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 
 
 class WhileBusy(StrEnum):
@@ -59,7 +59,7 @@ def queue_words(waiting: list[WaitingPrompt], arguments: str = "") -> str:
     """The answer to `/queue` with these arguments, of which `clear` withdraws every prompt that waits."""
     if not waiting:
         return "No prompt waits."
-    count = f"{len(waiting)} prompt{'s' if len(waiting) > 1 else ''}"
+    count = counted(len(waiting), "prompt")
     if arguments.strip() == "clear":
         for one in waiting:
             one.withdraw()
@@ -74,7 +74,7 @@ def waiting_words(waiting: list[WaitingPrompt]) -> str:
     count = len(waiting)
     if not count:
         return ""
-    wait = "1 prompt waits" if count == 1 else f"{count} prompts wait"
+    wait = counted(count, "prompt waits", "prompts wait")
     return f"\n\n{wait}; send any prompt to go on, which is answered first. `/queue clear` withdraws what waits."
 
 

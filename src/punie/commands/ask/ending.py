@@ -9,6 +9,7 @@ from attrs import evolve, frozen
 from punie.adapters.console.tally import Denial, allow_flags, short_title
 from punie.application.sessions.changed_files import shown_name
 from punie.domain.session.turn import Usage
+from punie.domain.values.display import counted
 from punie.domain.values.paths import shown_path
 from punie.ports.history import ChangedFile
 
@@ -51,14 +52,14 @@ class Ending:
             yield f"  ... and {len(rows) - SHOWN_FILES} more; `punie changes` lists all"
         if rows:
             total = [sum(getattr(row, side) or 0 for row in rows) for side in ("added", "removed")]
-            yield f"{_count(len(rows), 'file')} changed,{_lines(*total)}; `punie undo` takes it back"
+            yield f"{counted(len(rows), 'file')} changed,{_lines(*total)}; `punie undo` takes it back"
 
     def _spent(self) -> Iterator[str]:
         usage = self.usage
         if usage.requests or usage.input_tokens or usage.output_tokens:
             cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
             cached = f" ({usage.cached_read_tokens:,} cached)" if usage.cached_read_tokens else ""
-            yield f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out{cost}"
+            yield f"{counted(usage.input_tokens, 'token')} in{cached}, {usage.output_tokens:,} out{cost}"
 
     def _denied(self) -> Iterator[str]:
         if not self.denials:
@@ -92,7 +93,3 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 def _lines(added: int | None, removed: int | None) -> str:
     return "" if added is None or removed is None else f" +{added} -{removed}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -34,7 +34,7 @@ from punie.commands.running import CommandError, Exit, command_environ, director
 from punie.commands.sessions.run import both_names, named_session, sessions_of, with_store
 from punie.domain.errors import ToldToModel
 from punie.domain.session.log import SessionSummary
-from punie.domain.values.display import display_exact, display_output, one_line
+from punie.domain.values.display import counted, display_exact, display_output, one_line
 from punie.domain.values.paths import is_inside, shown_path
 from punie.mechanics.git_patch import file_patch
 from punie.mechanics.nearest import did_you_mean
@@ -60,7 +60,8 @@ class ChangesMode:
     async def accept(self, paths: Sequence[str], *, as_json: bool) -> int:
         """Note that a person looked at these files, or all."""
         seen = await accept(self.history, paths)
-        return told({"accepted": list(seen)}, f"{len(seen)} changed files are accepted.\n", as_json=as_json)
+        said = f"{counted(len(seen), 'changed file is', 'changed files are')} accepted.\n"
+        return told({"accepted": list(seen)}, said, as_json=as_json)
 
     async def reject(self, path: str, hunks: Sequence[int], *, as_json: bool) -> int:
         """Take the session's changes of a file back; no other process may have the session open meanwhile."""

@@ -11,7 +11,7 @@ from punie.bootstrap.settings.keys import RULES
 from punie.bootstrap.settings.layers import parsed_values
 from punie.commands.running import Exit, told, wrong
 from punie.domain.errors import SettingsError
-from punie.domain.values.display import display_exact
+from punie.domain.values.display import counted, display_exact
 from punie.mechanics.home import home_of
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
@@ -29,9 +29,9 @@ def run_config_check(*, as_json: bool, file: str) -> int:
     except SettingsError as error:
         return _unusable(path, error.reason, str(error), as_json=as_json)
     count = len({rule.id for rule in rules})
-    counted = f"{len(values)} settings, {count} rules"
+    found = f"{counted(len(values), 'setting')}, {counted(count, 'rule')}"
     said = "".join(f"wrong: {display_exact(fault)}\n" for fault in faults)
-    text = f"{said}{display_exact(path)}: {counted}, {len(faults)} wrong examples.\n"
+    text = f"{said}{display_exact(path)}: {found}, {counted(len(faults), 'wrong example')}.\n"
     report = {"ok": not faults, "path": path, "settings": len(values), "rules": count, "wrong": faults}
     return told(report, text, as_json=as_json, exit_code=Exit.FAILED if faults else Exit.DONE)
 

@@ -23,6 +23,7 @@ from punie.commands.setup.person import LIMIT_S, try_model
 from punie.domain.errors import EngineError
 from punie.domain.model.provider import DIRECT
 from punie.domain.servers.server import HttpTransport, ServerConfig, ServerInfo, ServerStatus
+from punie.domain.values.display import counted
 from punie.mechanics.jsonrpc.errors import RpcError
 from punie.mechanics.warm_up import WarmUp
 from punie.ports.engine import ModelEngine, WebSearching
@@ -178,7 +179,7 @@ async def _asked(registry: ServerRegistry, config: ServerConfig, case: Case) -> 
     except TimeoutError:
         fix = f"punie servers check {config.name} waits longer; see what holds it up: {config.line}"
         return Check(name, f"it did not answer within {SERVER_S:g} seconds", fix)
-    return Check(name, f"{len(tools)} tools")
+    return Check(name, counted(len(tools), "tool"))
 
 
 def _unavailable(name: str, config: ServerConfig, info: ServerInfo, said: str) -> Check:

@@ -40,7 +40,7 @@ from punie.commands.setup.ides import IDES
 from punie.commands.setup.installation import this_installation
 from punie.commands.usage.budgets import budgets_of
 from punie.domain.errors import PunieError, SettingsError
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.mechanics.files import bytes_of
 from punie.mechanics.home import home_of
 from punie.mechanics.installation import install_line
@@ -197,7 +197,7 @@ def history(case: Case) -> Sequence[Check]:
         with suppress(FileNotFoundError):  # a session ends meanwhile
             size += one.lstat().st_size
     count = sum(1 for _ in folder.iterdir())
-    return [Check("history", f"{folder}: {size / _MIB:,.1f} MiB in {count:,} folders of sessions")]
+    return [Check("history", f"{folder}: {size / _MIB:,.1f} MiB in {counted(count, 'folder')} of sessions")]
 
 
 def log(case: Case) -> Sequence[Check]:

@@ -26,7 +26,7 @@ from punie.domain.session.events import CallFinished, SessionEvent
 from punie.domain.session.turn import Usage
 from punie.domain.tools.catalog import ClientCapabilities
 from punie.domain.tools.tool import ToolOutcome
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import freeze_object, object_in
 from punie.ports.engine import EventSink
 from punie.ports.people import Peer
@@ -102,7 +102,7 @@ async def _called(config: ServerConfig, cwd: str) -> Check:
         offered = {tool.name: tool for tool in (await server.list_tools()).tools}
         name = next((name for name in _READERS if name in offered), None)
         if name is None:
-            return Check("ide tool", f"{config.name} has {len(offered)} tools, and none that doctor calls")
+            return Check("ide tool", f"{config.name} has {counted(len(offered), 'tool')}, and none that doctor calls")
         takes_project = PROJECT_ARGUMENT in object_in(offered[name].input_schema.get("properties"))
         arguments = {PROJECT_ARGUMENT: cwd} if takes_project else {}
         result = await server.call(name, freeze_object(arguments), Unshown())
@@ -111,7 +111,8 @@ async def _called(config: ServerConfig, cwd: str) -> Check:
         said = one_line(result.text, _WORDS)
         fix = f"Open this project in the IDE, or run doctor with --cwd of the project that is open. {_SWITCH}"
         return Check("ide tool", f"{name} of {config.name} failed: {said}", fix)
-    return Check("ide tool", f"{name}, one of {len(offered)} tools of {config.name}, answered in {took_s:.1f} s")
+    one = f"{name}, one of {counted(len(offered), 'tool')} of {config.name},"
+    return Check("ide tool", f"{one} answered in {took_s:.1f} s")
 
 
 MODEL_CALL_S = 60.0
@@ -163,4 +164,4 @@ async def _turn(case: Case, folder: str, heard: EventSink) -> Usage:
 
 def _spent(usage: Usage) -> str:
     cost = "the price is not known" if usage.cost_usd is None else f"about ${usage.cost_usd:.4f}"
-    return f"{usage.requests} requests, {usage.input_tokens} tokens in and {usage.output_tokens} out, {cost}"
+    return f"{counted(usage.requests, 'request')}, {usage.input_tokens} tokens in and {usage.output_tokens} out, {cost}"

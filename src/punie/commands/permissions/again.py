@@ -31,7 +31,7 @@ from punie.domain.errors import SettingsError
 from punie.domain.permission.audit import AuditRow
 from punie.domain.permission.decisions import Policy
 from punie.domain.permission.rules import Mode, Rule, Verdict
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import counted, display_safe, one_line
 from punie.mechanics.home import home_of
 from shellsight.parser.tree_sitter_bash import TreeSitterBashParser
 
@@ -164,7 +164,8 @@ def _text(found: Backtest, rules: Sequence[Suggestion]) -> str:
     decided = found.rows - found.undecided
     equal = f"{found.agree} as before by the same rule, {found.other_rule} by another"
     without = f"{found.undecided} cannot be decided again: they have no facts, or their directory no usable settings"
-    blocks = [f"{found.rows} rows, {decided} decided again: {equal}, {len(found.changed)} changed. {without}.\n"]
+    rows = counted(found.rows, "row")
+    blocks = [f"{rows}, {decided} decided again: {equal}, {len(found.changed)} changed. {without}.\n"]
     for verdict, words in _NEWLY.items():
         changes = [one for one in found.changed if one.now.verdict is verdict]
         if changes:
@@ -174,7 +175,7 @@ def _text(found: Backtest, rules: Sequence[Suggestion]) -> str:
         blocks.append(f"\n{len(found.unreproduced)} {words}:\n{_lines(found.unreproduced)}")
     for one in rules:
         titles = "".join(f"#   {one_line(title, 100)}\n" for title in one.titles)
-        questions = "1 question" if one.spares == 1 else f"{one.spares} questions"
+        questions = counted(one.spares, "question")
         blocks.append(f"\n# would have spared {questions}, such as\n{titles}{display_safe(one.toml)}\n")
     return "".join(blocks)
 

@@ -40,7 +40,7 @@ from punie.commands.running import (
 )
 from punie.domain.permission.audit import AuditRow, ChainReport
 from punie.domain.permission.grants import StoredGrant
-from punie.domain.values.display import display_exact, display_safe, one_line
+from punie.domain.values.display import counted, display_exact, display_safe, one_line
 from punie.domain.values.json_value import camel
 from punie.ports.permission import TrustStore
 
@@ -102,9 +102,10 @@ class GrantsMode:
                     rows = await trail.page(rows[-1].writer, rows[-1].number)
         except (OSError, UnusableDatabaseError) as error:
             why = (error.strerror or "it is refused") if isinstance(error, OSError) else str(error)
-            said = f"{display_exact(path)}: {why}. {count} rows were written; name a new file to try again."
+            written = counted(count, "row was", "rows were")
+            said = f"{display_exact(path)}: {why}. {written} written; name a new file to try again."
             return wrong(said, Exit.FAILED)
-        said = f"{count} rows, deletions and notes of other trails included, are in {display_exact(path)}.\n"
+        said = f"{counted(count, 'row')}, deletions and notes of other trails included: {display_exact(path)}.\n"
         return told({"rows": count, "file": path}, said, as_json=self.as_json)
 
     async def audit(self, limit: int) -> int:
@@ -205,15 +206,16 @@ def report_text(report: ChainReport, *, of_several: bool = False) -> str:
     if of_several:
         return f"{display_safe(report.writer) or 'here'}: {_in_short(report)}\n"
     if report.fault is not None:
+        fits = counted(report.rows, "row fits", "rows fit")
         return (
-            f"The audit trail cannot be trusted: {display_safe(report.fault)}. {report.rows} rows fit into the chain.\n"
+            f"The audit trail cannot be trusted: {display_safe(report.fault)}. {fits} into the chain.\n"
             "Copy the state directory before more is written there, and look for who changed it.\n"
         )
     if not report.rows:
         return "No decision was written down yet.\n"
     seal = f"sealed; the key is in {report.key}" if report.key else "not sealed yet, which the next decision does"
     return (
-        f"{report.rows} rows, none changed, none missing, {display_safe(seal)}.\n"
+        f"{counted(report.rows, 'row')}, none changed, none missing, {display_safe(seal)}.\n"
         f"head {report.head}\n"
         "Noted in another place, the head shows with --head HEAD that the trail still holds all up to there.\n"
     )
@@ -221,9 +223,10 @@ def report_text(report: ChainReport, *, of_several: bool = False) -> str:
 
 def _in_short(report: ChainReport) -> str:
     if report.fault is not None:
-        return f"CANNOT BE TRUSTED: {display_safe(report.fault)}; {report.rows} rows fit into the chain"
+        fits = counted(report.rows, "row fits", "rows fit")
+        return f"CANNOT BE TRUSTED: {display_safe(report.fault)}; {fits} into the chain"
     key = f"sealed; the key is in {display_safe(report.key)}" if report.key else "its seal is checked where its key is"
-    return f"{report.rows} rows, none changed, none missing, {key}; head {report.head or 'none'}"
+    return f"{counted(report.rows, 'row')}, none changed, none missing, {key}; head {report.head or 'none'}"
 
 
 def moment(seconds: float) -> str:

@@ -33,7 +33,7 @@ from punie.commands.running import (
     wrong,
 )
 from punie.domain.servers.server import RefreshDelta, ServerConfig, ServerInfo, ServerStatus
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.ports.servers import ServerUnavailableError
 
 
@@ -184,7 +184,7 @@ def check_text(check: Check) -> str:
     """One line about one server."""
     name = one_line(check.info.name)
     if check.ok:
-        return f"ok    {name}: {check.info.tools} tools in {check.took_ms:.0f} ms\n"
+        return f"ok    {name}: {counted(check.info.tools, 'tool')} in {check.took_ms:.0f} ms\n"
     reason = one_line(check.info.message, 2_000) or f"it is {check.info.status.value}"
     return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {reason}\n"
 

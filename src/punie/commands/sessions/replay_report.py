@@ -16,7 +16,7 @@ from punie.application.replay.recording import Recording
 from punie.application.replay.run import Replayed
 from punie.domain.session.events import RequestBegun, TextDelta, ThoughtDelta, ToolCallAnnounced
 from punie.domain.session.log import LoggedEvent, PromptAccepted
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import counted, display_safe, one_line
 from punie.domain.values.json_value import JsonValue, camel, thaw
 from punie.mechanics.line_diff import hunks
 
@@ -190,10 +190,11 @@ class Report:
 
     def _lines(self) -> Iterator[str]:
         done, turns, calls = self.done, len(self.recording.turns), len(self.recording.calls)
-        yield f"{one_line(self.recording.session_id)}: {turns} turns, {calls} calls"
+        yield f"{one_line(self.recording.session_id)}: {counted(turns, 'turn')}, {counted(calls, 'call')}"
         if self.asked is not None:
             yield from self._about(self.asked)
-        yield f"Nothing was run: the log answered {done.calls} calls, which took {done.spared_s:.1f} s when recorded."
+        answered = counted(done.calls, "call")
+        yield f"Nothing was run: the log answered {answered}, which took {done.spared_s:.1f} s when recorded."
         yield ""
         if done.divergences:
             yield from _told(done.divergences[0])
@@ -203,7 +204,8 @@ class Report:
                 if done.whole
                 else f"It ended in turn {done.turns}: the log does not say what follows"
             )
-            yield f"{what}{f'; {more} more differences came behind it' if more else ''}."
+            behind = f"; {counted(more, 'more difference')} came behind it" if more else ""
+            yield f"{what}{behind}."
         elif self.asked is not None:
             yield "The replay went the same way: every call, and the end of every turn."
         if self.asked is not None:
@@ -220,11 +222,11 @@ class Report:
     def _about_words(self) -> Iterator[str]:
         differ = [words for words in self.words if not words.same]
         if not differ:
-            yield f"The model's words are the same in all of {len(self.words)} places."
+            yield f"The model's words are the same in {counted(len(self.words), 'place')}."
             return
         first = differ[0]
         yield f"The model's words differ in {len(differ)} of {len(self.words)} places, which counts as no divergence."
-        yield f"The first is in turn {first.turn}, behind {first.call} calls:"
+        yield f"The first is in turn {first.turn}, behind {counted(first.call, 'call')}:"
         yield from _difference(first.recorded, first.replayed)
 
     def _about_log(self) -> Iterator[str]:

@@ -32,7 +32,7 @@ from punie.domain.session.log import LogEntry, LoggedEvent, PromptAccepted, Prom
 from punie.domain.session.turn import StopReason
 from punie.domain.tools.tool import ToolOutcome
 from punie.domain.values.content import Prompt
-from punie.domain.values.display import display_safe, one_line
+from punie.domain.values.display import counted, display_safe, one_line
 from punie.mechanics.output import loss
 from punie.ports.sessions import SessionStore
 
@@ -113,7 +113,9 @@ class SessionsMode:
         where = f" of {one_line(directories[0], 1_000)}" if directories else " yet"
         text = sessions_text(shown, with_directory=not directories) if found else f"No session is stored{where}.\n"
         if more := len(found) - len(shown):
-            text += f"{more} older ones are not shown; `punie sessions list --all` shows them too.\n"
+            text += (
+                f"{counted(more, 'older one is', 'older ones are')} not shown; `punie sessions list --all` shows all.\n"
+            )
         return told([summary_object(summary) for summary in found], text, as_json=self.as_json)
 
     async def show(self, given: str) -> int:
@@ -170,8 +172,12 @@ class SessionsMode:
             hint = " `--new-id` stores it as another one." if "already" in str(error) else ""
             return wrong(f"{error}. Nothing was stored.{hint}", Exit.FAILED)
         fields = {"imported": session_id, "entries": contents.entries, "unknown": contents.unknown}
-        more = f" {contents.unknown} more are of a newer version and were left out." if contents.unknown else ""
-        said = f"{one_line(session_id, 80)} is stored, {contents.entries} entries.{more}\n"
+        more = (
+            f" {counted(contents.unknown, 'more is', 'more are')} of a newer version and were left out."
+            if contents.unknown
+            else ""
+        )
+        said = f"{one_line(session_id, 80)} is stored, {counted(contents.entries, 'entry', 'entries')}.{more}\n"
         return told(fields, said, as_json=self.as_json)
 
     async def _show_json(self, summary: SessionSummary) -> None:
@@ -268,7 +274,7 @@ def sessions_text(sessions: Sequence[SessionSummary], *, with_directory: bool) -
 
 def heading_text(summary: SessionSummary) -> str:
     """The lines above a conversation."""
-    turns = "1 turn" if summary.turns == 1 else f"{summary.turns} turns"
+    turns = counted(summary.turns, "turn")
     title = one_line(summary.title or "A session without a title")
     return (
         f"{title}\n{one_line(summary.id)}, {turns}, {one_line(summary.cwd, 1_000)}, "

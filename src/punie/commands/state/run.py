@@ -16,7 +16,7 @@ from punie.bootstrap.settings.files import database_file
 from punie.bootstrap.settings.keys import SESSION_STORE
 from punie.commands.permissions.kept import moment
 from punie.commands.running import CommandError, Exit, command_environ, confirm, told
-from punie.domain.values.display import display_exact, one_line
+from punie.domain.values.display import counted, display_exact, one_line
 from punie.domain.values.json_value import camel
 
 ELSEWHERE = (
@@ -62,7 +62,8 @@ def run_restore(given: str, *, yes: bool, as_json: bool) -> int:
 
 
 def _words(contents: StateContents) -> str:
-    return f"{contents.sessions:,} sessions and {contents.files:,} kept files (schema {contents.schema})"
+    files = counted(contents.files, "kept file")
+    return f"{counted(contents.sessions, 'session')} and {files} (schema {contents.schema})"
 
 
 def _fields(contents: StateContents) -> dict[str, object]:

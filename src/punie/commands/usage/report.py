@@ -22,7 +22,7 @@ from punie.adapters.console.output import WIDTH, table
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
 from punie.domain.tools.tool import ToolDescriptor
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import camel
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -337,18 +337,14 @@ _SHOWN: Mapping[Table, tuple[_Column, ...]] = {
 
 def _sums(report: UsageReport) -> str:
     turns = report.turns
-    parts = [_counted(report.calls.calls, "call"), _counted(turns.turns, "turn")]
+    parts = [counted(report.calls.calls, "call"), counted(turns.turns, "turn")]
     if turns.input_tokens or turns.output_tokens:
-        parts.append(f"{turns.input_tokens:,} tokens in and {turns.output_tokens:,} out")
+        parts.append(f"{counted(turns.input_tokens, 'token')} in and {turns.output_tokens:,} out")
     if turns.cached_tokens and turns.cached_share is not None:
         parts.append(f"{turns.cached_share:.0%} from cache")
     if turns.cost_usd is not None:
         parts.append(f"${turns.cost_usd:,.4f}")
     return ", ".join(parts)
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

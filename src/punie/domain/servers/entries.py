@@ -20,6 +20,7 @@ from punie.domain.servers.server import (
     StdioTransport,
     Transport,
 )
+from punie.domain.values.display import counted
 from punie.domain.values.json_value import json_type
 from punie.domain.values.variables import ExpansionError, Variables
 
@@ -53,7 +54,7 @@ def unused_keys(fields: Fields) -> Iterator[str]:
     for key in named[:_MOST_TOLD]:
         yield _INSTEAD.get(key, f"{key[:_LONGEST_TOLD]!r} is not known, and not used")
     if len(named) > _MOST_TOLD:
-        yield f"{len(named) - _MOST_TOLD} more keys are not known, and not used"
+        yield f"{counted(len(named) - _MOST_TOLD, 'more key is', 'more keys are')} not known, and not used"
 
 
 def text_in(fields: Fields, key: str) -> str:

@@ -53,7 +53,7 @@ from punie.domain.session.timeline import (
 )
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.content import Diff, Image, Prompt, ResultContent, Text
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import JsonValue, thaw
 from punie.domain.values.line_changes import LineChanges, changed_lines
 
@@ -169,7 +169,7 @@ def _cut(text: str | None) -> str | None:
 
 def _prompted(prompt: Prompt, limit: int) -> Excerpt:
     pictures = sum(isinstance(block, Image) for block in prompt.blocks)
-    shown = "" if not pictures else "\n[1 picture]" if pictures == 1 else f"\n[{pictures} pictures]"
+    shown = f"\n[{counted(pictures, 'picture')}]" if pictures else ""
     cut = Excerpt.of(prompt.text, limit)
     return evolve(cut, text=(cut.text + shown).strip())
 
@@ -308,7 +308,7 @@ def _of_the_person(entry: LogEntry) -> Remark | None:
         case Rewound(until=0):
             return Remark(entry.at, "A person took changes of files back; the conversation stayed.")
         case Rewound(turns=turns):
-            left = "1 turn is" if turns == 1 else f"{turns} turns are"
+            left = counted(turns, "turn is", "turns are")
             return Remark(entry.at, f"A person took the conversation back: {left} left of it.")
         case HistoryForgotten():
             return Remark(entry.at, "The model forgot all that was said before.")

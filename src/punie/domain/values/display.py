@@ -75,6 +75,11 @@ def _code(char: str) -> str:
     return f"<U+{ord(char):04X}>"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with its noun, whose plural has an `s` where `many` does not say it."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 def one_line(text: str, limit: int = 160) -> str:
     """As `display_exact`, on one line, cut at `limit` characters: for titles."""
     if len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text and text == text.strip(" "):

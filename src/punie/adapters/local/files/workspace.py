@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from punie.adapters.local.files.writing import Draft, Journal, in_words, named_draft, unnoted, write_files
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError, UnsupportedHereError
+from punie.domain.values.display import counted
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary_bytes
 from punie.mechanics.files import names_in, opened_file, opened_folder, read_at_most
 from punie.ports.workspace import Disk, PathGuard
@@ -168,7 +169,8 @@ def _slice(path: str, text: str, line_1based: int, limit_lines: int | None) -> s
     if not part and start and limit_lines != 0:
         count = text.count("\n") + (not text.endswith("\n") and bool(text))
         if start > count:
-            raise ToolFailedError(f"{path} has {count} lines; there is no line {line_1based}. Ask for an earlier one.")
+            has = counted(count, "line")
+            raise ToolFailedError(f"{path} has {has}; there is no line {line_1based}. Ask for an earlier one.")
     return part
 
 

@@ -20,7 +20,7 @@ from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import JsonObject
 from punie.ports.code import CodePlace, CodeServer, Relation, Spot, TextChanges
 from punie.ports.tools import CallProgress
@@ -269,7 +269,7 @@ def in_text(path: str, text: str, name: str, line_1based: int | None, column_1ba
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     if line_1based is not None:
         if not 1 <= line_1based <= len(lines):
-            raise ToolFailedError(f"{path} has {len(lines)} lines, so none is {line_1based}.")
+            raise ToolFailedError(f"{path} has {counted(len(lines), 'line')}, so none is {line_1based}.")
         found = word.search(lines[line_1based - 1], column_1based - 1)
         if found is None:
             raise ToolFailedError(f"{name} is not in line {line_1based} of {path}, which is: {lines[line_1based - 1]}")

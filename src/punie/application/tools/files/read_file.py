@@ -16,6 +16,7 @@ from punie.domain.tools.metadata import Capability, Permission
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import whole_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
+from punie.domain.values.display import counted
 from punie.domain.values.file_kind import HEAD_BYTES, kind_of, looks_binary
 from punie.domain.values.json_value import JsonObject
 from punie.ports.tools import CallProgress
@@ -148,7 +149,7 @@ class ReadFile(BuiltInTool):
         for span in spans:
             if span.first > max(len(lines), 1):
                 raise ToolFailedError(
-                    f"{path} has {len(lines)} lines; there is no line {span.first}. Ask for an earlier one."
+                    f"{path} has {counted(len(lines), 'line')}; there is no line {span.first}. Ask for an earlier one."
                 )
         return _Lines(lines, 1, len(lines))
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from attrs import define, evolve, field, frozen
 
 from punie.domain.errors import ToolFailedError
+from punie.domain.values.display import counted
 from punie.mechanics.line_diff import LINE_LIMIT
 from punie.mechanics.line_diff import hunks as hunks_text
 from punie.ports.history import ABSENT, FileChange, FileHistory, FileVersion
@@ -113,7 +114,7 @@ async def _without(
     walk, last = await _walked(history, made, then, now)
     known = hunks_of("".join(then), "".join(walk.lines))
     if not all(1 <= number <= len(known) for number in wanted):
-        raise ToolFailedError(f"{path} differs in {len(known)} places, counted from 1. Nothing was changed.")
+        raise ToolFailedError(f"{path} differs in {counted(len(known), 'place')}, counted from 1. Nothing was changed.")
     lines = list(walk.lines)
     for number in sorted(set(wanted), reverse=True):
         hunk = known[number - 1]

@@ -21,7 +21,7 @@ from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument, words_argument
 from punie.domain.tools.tool import ToolDescriptor, ToolKind, ToolResult
 from punie.domain.values.content import TerminalView
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import JsonObject
 from punie.domain.values.paths import shown_path
 from punie.domain.values.terminal import Command, ExitStatus, TerminalOutput
@@ -146,8 +146,12 @@ def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> tuple[s
         f"{item['path']}:{item['line']}:{item['column']}: {item['severity']} {item['code']} {item['message']}"
         for item in shown
     ]
-    counted = f"{report.errors} errors, {report.warnings} warnings in {report.files} files"
-    head = f"{planned.tool}: {counted}" if report.total else f"{planned.tool}: no problems"
+    found = f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
+    head = (
+        f"{planned.tool}: {found} in {counted(report.files, 'file')}"
+        if report.total
+        else f"{planned.tool}: no problems"
+    )
     more = [f"[only the first {len(shown)} are shown]"] if report.total > len(shown) else []
     return "\n".join([head, *lines, *more]), {
         "errors": report.errors,
@@ -161,7 +165,7 @@ def _problems(planned: PlannedCheck, report: ProblemReport, cwd: str) -> tuple[s
 def _tests(planned: PlannedCheck, report: TestReport, ended: ExitStatus) -> tuple[str, dict[str, object]]:
     bad = report.failed + report.errors
     head = (
-        f"{planned.tool}: {report.passed} passed, {report.failed} failed, {report.errors} errors, "
+        f"{planned.tool}: {report.passed} passed, {report.failed} failed, {counted(report.errors, 'error')}, "
         f"{report.skipped} skipped in {report.time_s:.2f} s [{ended}]"
     )
     shown, named = report.problems[:FAILURES_SHOWN], [test.test for test in report.problems[FAILURES_SHOWN:]]

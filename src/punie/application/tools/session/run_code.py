@@ -15,7 +15,7 @@ from punie.domain.pipelines.program import PROGRAM_LIMIT_CHARS, CallRaisedError,
 from punie.domain.tools.roles import Column, Role
 from punie.domain.tools.schema import text_argument
 from punie.domain.tools.tool import ToolCall, ToolDescriptor, ToolKind, ToolResult
-from punie.domain.values.display import one_line
+from punie.domain.values.display import counted, one_line
 from punie.domain.values.json_value import JsonObject, JsonValue, freeze_object, json_text, thaw
 from punie.ports.tools import CallProgress, ProgramSandbox
 
@@ -54,7 +54,7 @@ class RunCode(BuiltInTool):
 
     def title(self, arguments: JsonObject) -> str:
         lines = text_argument(arguments, "code").strip().splitlines()
-        return one_line(f"Running a program of {len(lines)} lines: {lines[0] if lines else ''}")
+        return one_line(f"Running a program of {counted(len(lines), 'line')}: {lines[0] if lines else ''}")
 
     def denial(self, arguments: JsonObject) -> str:
         return "Permission denied to run a program"
@@ -128,7 +128,8 @@ def _told(end: ProgramEnd, calls: int) -> ToolResult:
         place = "" if end.line_1based is None else f"line {end.line_1based}: "
         before = f"{end.printed.rstrip()}\n" if end.printed.strip() else ""
         return ToolResult.failure(
-            f"{before}The program ended at {place}{end.error}\nIt had made {calls} calls; what they did stands.",
+            f"{before}The program ended at {place}{end.error}\n"
+            f"It had made {counted(calls, 'call')}, whose effects remain.",
             code="program_failed",
             structured={**structured, "line": end.line_1based, "error": end.error},
         )
