@@ -11,6 +11,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeAlias, cast
@@ -253,7 +254,7 @@ class Roles:
 
     def _paths_in(self, name: str, role: Role, text: str, arguments: Arguments) -> Sequence[str]:
         if role is Role.PATCH:
-            named = [path for path in _PATCHED.findall(text) if path != "/dev/null"]
+            named = [_unquoted(path) for path in _PATCHED.findall(text) if path != "/dev/null"]
             # A patch for one file, whose path is an argument, names that file in words of its own.
             alone = name in self.guessed or self.text(Role.PATH_WRITE, arguments) is None or len(set(named)) > 1
             return named if alone else ()
@@ -284,10 +285,21 @@ _LIKE_PATH = re.compile(
 )
 _PATCHED = re.compile(
     r"^(?:\*\*\* (?:(?:Add|Update|Delete) File|Move to): *|(?:---|\+\+\+) (?:[ab]/)?|(?:rename|copy) (?:from|to) "
-    r"|diff --git .* b/)([^\t\r\n]+)",
+    r"|diff --git .* (?:b/|(?=\"b/)))([^\t\r\n]+)",
     re.MULTILINE,
 )
 """A line of a patch that names a file."""
+
+
+def _unquoted(name: str) -> str:
+    """A file's name in a patch, where git writes characters beyond printed ASCII as escapes in quotes."""
+    quoted = _QUOTED.match(name)
+    with suppress(ValueError):
+        return name if quoted is None else quoted[1].encode().decode("unicode_escape").encode("latin-1").decode()
+    return name
+
+
+_QUOTED = re.compile(r'"(?:[ab]/)?(.*)"\s*\Z')
 
 
 def _is_plain(patch: object) -> bool:

@@ -154,6 +154,8 @@ def test_roles_are_found_for_any_schema(properties: dict[str, Any]) -> None:
         ({"path": "FILE://localhost/a%20b"}, ("/a b",)), ({"path": "file:/etc/x"}, ("/etc/x",)),
         ({"path": "a", "cwd": "sub"}, ("sub/a", "sub")), ({"path": "/a", "cwd": "sub"}, ("/a", "sub")),
         ({"url": "https://x/y"}, ()), ({"url": "file:///etc/passwd"}, ("/etc/passwd",)), ({"path": 7}, ()),
+        ({"patch": '--- a/x\n+++ "b/.g\\151t/\\303\\244"\n@@\n'}, ("x", ".git/\u00e4")),
+        ({"patch": 'diff --git "a/x\\tz" "b/x\\tz"\nnew mode 100755\nrename to "\\056./y"\n'}, ("x\tz", "../y")),
         ({"patch": "--- a/x\n+++ b/y\n@@\n"}, ("x", "y")), ({"patch": "--- /dev/null\n+++ b/y\n"}, ("y",)),
         ({"patch": "*** Add File: x\n+a\n*** Move to: z\n"}, ("x", "z")),
         ({"patch": "diff --git a/x b/y\nrename from x\nrename to y\n"}, ("y", "x", "y")),
