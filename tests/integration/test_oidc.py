@@ -95,9 +95,9 @@ def strange_tokens(issuer: OwnIssuer) -> dict[str, str]:
         "not valid yet": issuer.token(nbf=now + LEEWAY_S + 60),
         "another audience": issuer.token(aud="another"),
         "of another issuer": issuer.token(iss="https://evil.example"),
-        "a claim is missing": issuer.token(exp=None),
-        "a claim is missing ": issuer.token(aud=None),
-        "a claim is missing  ": issuer.token(sub=None),
+        "its claim exp is missing": issuer.token(exp=None),
+        "its claim aud is missing": issuer.token(aud=None),
+        "its claim sub is missing": issuer.token(sub=None),
         "its algorithm": unsigned,
         "its algorithm ": confused,
         "signature or its form": issuer.token(key=stranger),
@@ -190,6 +190,13 @@ async def test_without_its_issuer_nobody_is_let_in_and_the_token_is_not_blamed(
     refused = await tokens.admit(issuer.token())
     assert isinstance(refused, NotAdmitted), "keys that nobody confirmed for an hour"
     assert refused.try_again
+
+
+async def test_an_issuer_that_names_itself_otherwise_is_told_to_the_administrator(
+    issuer: OwnIssuer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tokens_of(issuer, address=f"{issuer.address}/").load()
+    assert f"it names itself '{issuer.address}': write that as serve.oidc.issuer if you mean it" in caplog.text
 
 
 async def test_the_settings_name_the_issuer_and_the_audience_or_neither(issuer: OwnIssuer, tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ class OidcTokens:
         address = self.issuer.address
         told = object_in(json.loads(await self.fetch(f"{address.rstrip('/')}/.well-known/openid-configuration")))
         if told.get("issuer") != address:
-            raise ValueError("its configuration is that of another issuer")
+            named = one_line(str(told.get("issuer")), NAME_CHARS)
+            raise ValueError(f"it names itself '{named}': write that as serve.oidc.issuer if you mean it")
         place = told.get("jwks_uri")
         if not isinstance(place, str) or urlsplit(place).scheme not in {"https", urlsplit(address).scheme}:
             raise ValueError("its configuration names no safe address of its keys")
@@ -227,7 +228,7 @@ def _in_words(error: Exception) -> str:
             return "it is for another audience"
         case jwt.InvalidIssuerError():
             return "it is of another issuer"
-        case jwt.MissingRequiredClaimError():
-            return "a claim is missing that it has to have"
+        case jwt.MissingRequiredClaimError(claim=claim):
+            return f"its claim {claim} is missing"
         case _:
             return "its signature or its form is wrong"

@@ -316,7 +316,7 @@ DRAIN_S = Key(
 )
 SERVE_PER_PERSON = Key(
     "serve.per_person", WHOLE, 20, "how many sessions, and how many connections, one person whom a token names may "
-    "have open in a server", LOWERS, page="serve.md#who-is-it",
+    "have open in a server", NEVER, page="serve.md#who-is-it",
 )
 OIDC_ISSUER = Key(
     "serve.oidc.issuer", Kind("an https address, or an http address on this machine", parse_issuer), None,
