@@ -84,8 +84,11 @@ def uri_of(path: str) -> str:
 
 def path_of(uri: object) -> str | None:
     """The absolute path of a file's address; None for any other."""
-    parts = urlsplit(uri) if isinstance(uri, str) else None
-    if parts is None or parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+    try:
+        parts = urlsplit(uri if isinstance(uri, str) else "")
+    except ValueError:  # brackets around what is no IPv6 address
+        return None
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
         return None
     path = unquote(parts.path)
     return path if path.startswith("/") and "\0" not in path else None
@@ -105,7 +108,7 @@ def symbols_in(answer: object) -> tuple[Place, ...]:
         symbol = object_in(item)
         place = _place(symbol.get("location"))
         if place is not None:
-            kind = _KINDS.get(cast("int", symbol.get("kind")), "symbol")
+            kind = _word(_KINDS, symbol.get("kind"), "symbol")
             found.append(
                 Place(place.path, place.line, place.unit, _text(symbol, "name"), kind, _text(symbol, "containerName"))
             )
@@ -126,7 +129,7 @@ def problems_in(answer: object, path: str) -> tuple[Place, ...]:
     for item in objects_in(object_in(answer).get("items")):
         start = _position(object_in(item.get("range")).get("start"))
         code = item.get("code")
-        severity = _SEVERITIES.get(cast("int", item.get("severity")), "information")
+        severity = _word(_SEVERITIES, item.get("severity"), "information")
         said = " ".join(_text(item, "message").split())
         if start is not None:
             found.append(Place(path, *start, str(code) if isinstance(code, (str, int)) else "", severity, said))
@@ -201,6 +204,10 @@ def _place(item: object) -> Place | None:
 def _position(item: object) -> tuple[int, int] | None:
     line, unit = (object_in(item).get(name) for name in ("line", "character"))
     return (line, unit) if isinstance(line, int) and isinstance(unit, int) and line >= 0 and unit >= 0 else None
+
+
+def _word(words: Mapping[int, str], number: object, otherwise: str) -> str:
+    return words.get(number, otherwise) if isinstance(number, int) else otherwise
 
 
 def _text(item: Mapping[str, object], name: str) -> str:
