@@ -160,7 +160,7 @@ class WebSocketServer:
         return None
 
     def _make_room(self) -> None:
-        """Where there are too many handshakes, close the oldest one of the address that has the most.
+        """Close the oldest handshake of the address that has the most, where there are too many.
 
         Those whose request is there wait for the server itself, and are closed last.
         """

@@ -19,7 +19,7 @@ from websockets.server import ServerProtocol
 from punie.domain.values.person import UNNAMED, Person
 
 CHUNK_BYTES = 8_192
-"""What is read before other tasks go on; smaller pieces make long messages slow."""
+"""The bytes that are read before other tasks go on; smaller pieces make long messages slow."""
 
 CONTROL_LIMIT = 1_024
 """Pongs that may wait while the client does not read; with one more the client counts as gone."""

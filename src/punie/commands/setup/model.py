@@ -302,7 +302,7 @@ def _forget(environ: Mapping[str, str], model: str | None, *, as_json: bool) -> 
 
 
 def _kept(servers: Mapping[str, Stored]) -> str:
-    """What else could be meant: a key for a server of one's own is kept under the server's name."""
+    """Another reading: a key for a server of one's own is kept under the server's name."""
     named = [f"--provider {name} ({server.base_url})" for name, server in servers.items()]
     return f" Kept for servers of your own: {', '.join(named)}." if named else ""
 
