@@ -43,15 +43,15 @@ def _fault_of(name: str, proxy: str | None) -> tuple[str, str] | None:
         return None
     try:
         parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-        usable = parts.scheme in _SCHEMES and proxy.isprintable() and (parts.port or True)
+        scheme = parts.scheme if parts.port != 0 and proxy.isprintable() else ""
     except ValueError:
-        usable = False
-    if not usable:
+        scheme = ""
+    if scheme not in _SCHEMES:
         return (
             f"{name} is not the address of a proxy.",
             "Set it to one, such as http://proxy.example:3128, or unset it.",
         )
-    if parts.scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
+    if scheme.startswith("socks") and importlib.util.find_spec("socksio") is None:
         line = requirements_line(["socksio"])
         return f"{name} names a SOCKS proxy, which needs a package.", f"Install it: {line}"
     return None

@@ -23,7 +23,7 @@ class TaskOwner:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
+    ) -> bool | None:
         tasks, cancelled = self.tasks, error is not None and not isinstance(error, Exception)
         try:
             await self._let_go(tasks)
