@@ -14,8 +14,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from punie.adapters.storage.audit import PostgresAuditTrail, SqliteAuditTrail
 from punie.adapters.storage.audit_key import SealKey
 from punie.adapters.storage.decisions import (
-    PostgresGrantStore,
-    SqliteGrantStore,
+    SqlGrantStore,
     SqliteServerApprovals,
     SqliteServerListings,
     SqliteToolPins,
@@ -57,7 +56,7 @@ async def memory_grants(_folder: Path) -> AsyncIterator[GrantStore]:
 @asynccontextmanager
 async def sqlite_grants(folder: Path) -> AsyncIterator[GrantStore]:
     state = state_in(folder)
-    yield SqliteGrantStore(state)
+    yield SqlGrantStore(state)
     state.close()
     assert not state.hindered
 
@@ -65,7 +64,7 @@ async def sqlite_grants(folder: Path) -> AsyncIterator[GrantStore]:
 @asynccontextmanager
 async def postgres_grants(_folder: Path) -> AsyncIterator[GrantStore]:
     state = shared_state()
-    yield PostgresGrantStore(state, "here")
+    yield SqlGrantStore(state, "here")
     state.close()
     assert not state.hindered
 
@@ -148,11 +147,7 @@ async def sqlite_listings(folder: Path) -> AsyncIterator[ServerListings]:
     assert not state.hindered
 
 
-GRANT_STORES: dict[type, Maker] = {
-    MemoryGrantStore: memory_grants,
-    SqliteGrantStore: sqlite_grants,
-    PostgresGrantStore: postgres_grants,
-}
+GRANT_STORES: dict[str, Maker] = {"memory": memory_grants, "sqlite": sqlite_grants, "postgres": postgres_grants}
 TOOL_PINS: dict[type, Maker] = {MemoryToolPins: memory_pins, SqliteToolPins: sqlite_pins}
 AUDIT_TRAILS: dict[type, Maker] = {
     MemoryAuditTrail: memory_audit,

@@ -40,7 +40,7 @@ SUITES: dict[str, set[str]] = {
     "ArgumentValidator": names(tables.VALIDATORS),
     "Clock": names(tables.CLOCKS),
     "UsageLedger": names(tables.LEDGERS),
-    "GrantStore": names(state_tables.GRANT_STORES),
+    "GrantStore": {"MemoryGrantStore", "SqlGrantStore"},  # the latter on both databases
     "ToolPins": names(state_tables.TOOL_PINS),
     "AuditTrail": names(state_tables.AUDIT_TRAILS),
     "ServerApprovals": names(state_tables.SERVER_APPROVALS),

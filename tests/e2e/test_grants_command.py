@@ -12,7 +12,7 @@ import pytest
 
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.database import open_database
-from punie.adapters.storage.decisions import SqliteGrantStore
+from punie.adapters.storage.decisions import SqlGrantStore
 from punie.adapters.storage.state_file import StateFile
 from tests.e2e.raw_client import clean_environment, run_cli
 from tests.fakes.grants import a_decision, a_grant
@@ -43,7 +43,7 @@ def file(tmp_path: Path) -> Path:
 async def granted(file: Path, *numbers: int, **changes: Any) -> None:
     state = StateFile(file, LOG)
     for number in numbers:
-        assert await SqliteGrantStore(state).add(a_grant(number, **changes))
+        assert await SqlGrantStore(state).add(a_grant(number, **changes))
     state.close()
 
 

@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.decisions import SqliteGrantStore
+from punie.adapters.storage.decisions import SqlGrantStore
 from punie.adapters.storage.state_file import StateFile
 from tests.fakes.records import NOW
 
@@ -28,14 +28,14 @@ import logging, sys, time
 from pathlib import Path
 import anyio
 from punie.adapters.storage.audit import SqliteAuditTrail
-from punie.adapters.storage.decisions import SqliteGrantStore
+from punie.adapters.storage.decisions import SqlGrantStore
 from punie.adapters.storage.state_file import StateFile
 from tests.fakes.grants import a_decision, a_grant
 
 file, name, count, then = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 logging.basicConfig(level="WARNING")
 state = StateFile(file, logging.getLogger("writer"))
-trail, grants = SqliteAuditTrail(state), SqliteGrantStore(state)
+trail, grants = SqliteAuditTrail(state), SqlGrantStore(state)
 
 async def write():
     for number in range(count):
@@ -99,7 +99,7 @@ async def test_a_grant_and_what_was_decided_survive_the_death_of_their_process(f
     writer.send_signal(signal.SIGKILL)
     writer.communicate()
     state = StateFile(file, LOG)
-    assert [grant.id for grant in await SqliteGrantStore(state).active(NOW)] == ["victim"]
+    assert [grant.id for grant in await SqlGrantStore(state).active(NOW)] == ["victim"]
     report = await SqliteAuditTrail(state).verify()
     assert (report.rows, report.fault) == (10, None)
 

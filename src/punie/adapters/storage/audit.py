@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
@@ -50,7 +50,8 @@ COLUMNS = "number, previous, hash, text, writer"
 LINKS = "number, hash, at"
 
 
-class SqlAuditTrail(ABC):
+@define
+class SqlAuditTrail(AuditTrail):
     """Appends to the chain of `writer`; lives as long as the process. Rows are kept for `kept_days`.
 
     Where the database cannot be used for good, decisions are not written down, which the log of `state` says.
@@ -60,17 +61,17 @@ class SqlAuditTrail(ABC):
     """The column that has the rows of all writers in the order in which they were written."""
 
     state: State
-    key: SealKey
-    writer: str
-    kept_days: int
-    _writer: BatchWriter[DecisionRecord]
-    _noted_s: float | None
-    _unsealed: str | None
+    key: SealKey = field(default=Factory(lambda self: SealKey(Path(self.state.place)), takes_self=True))
+    writer: str = ""
+    kept_days: int = KEPT_DAYS
+    _writer: BatchWriter[DecisionRecord] = field(init=False)
+    _noted_s: float | None = field(default=None, init=False)
+    _unsealed: str | None = field(default=None, init=False)
     """Why the seal was not begun, as the log says."""
 
-    def batches(self) -> BatchWriter[DecisionRecord]:
+    def __attrs_post_init__(self) -> None:
         lossy = "audit: the database is too slow, decisions are not written down"
-        return BatchWriter("punie-audit", self._write, self.state.log, lossy)
+        self._writer = BatchWriter("punie-audit", self._write, self.state.log, lossy)
 
     def record(self, record: DecisionRecord) -> None:
         self._writer.add(record)
@@ -253,37 +254,19 @@ class SqlAuditTrail(ABC):
         return None
 
 
-@define
-class SqliteAuditTrail(SqlAuditTrail, AuditTrail):
+class SqliteAuditTrail(SqlAuditTrail):
     """The trail in the user's database: one chain for all processes."""
 
     order: ClassVar[str] = "number"
-
-    state: State
-    key: SealKey = field(default=Factory(lambda self: SealKey(Path(self.state.place)), takes_self=True))
-    kept_days: int = KEPT_DAYS
-    writer: str = field(default="", init=False)
-    _writer: BatchWriter[DecisionRecord] = field(default=Factory(SqlAuditTrail.batches, takes_self=True), init=False)
-    _noted_s: float | None = field(default=None, init=False)
-    _unsealed: str | None = field(default=None, init=False)
 
     async def _forget_journal(self) -> None:
         await self.state.looked_up("PRAGMA wal_checkpoint(TRUNCATE)")  # it may have the key from the beginning
 
 
-@define
-class PostgresAuditTrail(SqlAuditTrail, AuditTrail):
+class PostgresAuditTrail(SqlAuditTrail):
     """The trails of many installations on a server; this one's is that of `writer`."""
 
     order: ClassVar[str] = "place"
-
-    state: State
-    key: SealKey
-    writer: str
-    kept_days: int = KEPT_DAYS
-    _writer: BatchWriter[DecisionRecord] = field(default=Factory(SqlAuditTrail.batches, takes_self=True), init=False)
-    _noted_s: float | None = field(default=None, init=False)
-    _unsealed: str | None = field(default=None, init=False)
 
     async def _forget_journal(self) -> None:
         """Do nothing: the journal is the server's own, which its administrator reads."""

@@ -15,7 +15,7 @@ from attrs import frozen
 from punie.adapters.storage.audit import KEPT_DAYS, PostgresAuditTrail, SqlAuditTrail, SqliteAuditTrail
 from punie.adapters.storage.audit_key import SealKey
 from punie.adapters.storage.database import OWNER_ONLY_FILE, OWNER_ONLY_FOLDER
-from punie.adapters.storage.decisions import PostgresGrantStore, SqlGrantStore, SqliteGrantStore
+from punie.adapters.storage.decisions import SqlGrantStore
 from punie.adapters.storage.sql import State
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.usage import PostgresUsageLedger, SqliteUsageLedger, SqlUsageLedger
@@ -56,15 +56,15 @@ def open_books(
     """
     local = StateFile(file, log)
     if url is None:
-        trail = SqliteAuditTrail(local, SealKey(file, vault), kept_days)
-        return Books(local, local, SqliteUsageLedger(file, log), trail, SqliteGrantStore(local))
+        trail = SqliteAuditTrail(local, SealKey(file, vault), kept_days=kept_days)
+        return Books(local, local, SqliteUsageLedger(file, log), trail, SqlGrantStore(local))
     from punie.adapters.storage.postgres import PostgresLane, PostgresState
 
     lane = PostgresLane(url)
     state, writer = PostgresState(lane, log), writer_name(file.parent)
     where = f"{writer} in {lane.place}"
     key = SealKey(file, vault, f"audit-{hashlib.sha256(where.encode()).hexdigest()[:12]}.key", where)
-    usage, grants = PostgresUsageLedger(state, log), PostgresGrantStore(state, writer)
+    usage, grants = PostgresUsageLedger(state, log), SqlGrantStore(state, writer)
     return Books(local, state, usage, PostgresAuditTrail(state, key, writer, kept_days), grants)
 
 

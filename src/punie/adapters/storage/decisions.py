@@ -6,7 +6,6 @@ Every question reads the file, so that a decision of another process counts at o
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -29,19 +28,17 @@ LISTING_LIMIT = 16 * 1024 * 1024
 """Characters of JSON; a listing that takes more is not kept."""
 
 
-class SqlGrantStore(ABC):
+@frozen
+class SqlGrantStore(GrantStore):
     """Keeps grants in an SQL database; lives as long as `state`.
 
-    A grant of an account holds on the machine on which it was given: another machine may have another project in a
-    folder of that name, and another person in an account of that name.
+    `machine` is the name of this machine where many share the database, and empty in a user's own. A grant of an
+    account holds on the machine on which it was given: another machine may have another project in a folder of that
+    name, and another person in an account of that name.
     """
 
     state: State
-
-    @property
-    @abstractmethod
-    def machine(self) -> str:
-        """The name of the machine on which grants of accounts hold."""
+    machine: str = ""
 
     async def usable(self) -> bool:
         return await self.state.changed("SELECT 1", (), lasting=False) is not None
@@ -73,29 +70,6 @@ class SqlGrantStore(ABC):
     async def purge(self, now: float) -> int:
         statement = "DELETE FROM grants WHERE expires_at <= ? RETURNING id"
         return len(await self.state.looked_up(statement, (now,), lasting=True))
-
-
-@frozen
-class SqliteGrantStore(SqlGrantStore, GrantStore):
-    """Keeps grants in the user's database, which one machine uses."""
-
-    state: State
-
-    @property
-    def machine(self) -> str:
-        return ""
-
-
-@frozen
-class PostgresGrantStore(SqlGrantStore, GrantStore):
-    """Keeps grants on a server; `here` is the name of this machine."""
-
-    state: State
-    here: str
-
-    @property
-    def machine(self) -> str:
-        return self.here
 
 
 @frozen

@@ -15,7 +15,7 @@ import pytest
 from punie.adapters.storage import batches, database
 from punie.adapters.storage.audit import SqliteAuditTrail
 from punie.adapters.storage.database import Database, UnusableDatabaseError, open_database
-from punie.adapters.storage.decisions import SqliteGrantStore, SqliteToolPins
+from punie.adapters.storage.decisions import SqlGrantStore, SqliteToolPins
 from punie.adapters.storage.state_file import StateFile
 from punie.adapters.storage.usage import SqliteUsageLedger
 from tests.fakes.grants import a_decision, a_grant, a_pin
@@ -47,8 +47,8 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_reading_makes_no_file(file: Path):
     state = StateFile(file, LOG)
-    assert list(await SqliteGrantStore(state).active(NOW)) == []
-    assert await SqliteGrantStore(state).purge(NOW) == 0
+    assert list(await SqlGrantStore(state).active(NOW)) == []
+    assert await SqlGrantStore(state).purge(NOW) == 0
     assert await SqliteToolPins(state).pinned("/project") == {}
     assert (await SqliteAuditTrail(state).verify()).rows == 0
     assert not file.parent.exists()
@@ -56,7 +56,7 @@ async def test_reading_makes_no_file(file: Path):
 
 async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
     state = StateFile(file, LOG)
-    await SqliteGrantStore(state).add(a_grant())
+    await SqlGrantStore(state).add(a_grant())
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
     state.close()
@@ -65,7 +65,7 @@ async def test_what_is_kept_belongs_to_the_user_alone(file: Path):
 async def test_all_that_punie_remembers_is_in_one_file_beside_the_key_of_its_seal(file: Path):
     state = StateFile(file, LOG)
     ledger, trail = SqliteUsageLedger(file, LOG), SqliteAuditTrail(state)
-    await SqliteGrantStore(state).add(a_grant())
+    await SqlGrantStore(state).add(a_grant())
     await SqliteToolPins(state).pin(a_pin())
     ledger.record_call(a_call())
     trail.record(a_decision())
@@ -74,14 +74,14 @@ async def test_all_that_punie_remembers_is_in_one_file_beside_the_key_of_its_sea
     state.close()
     assert sorted(path.name for path in file.parent.iterdir()) == ["audit.key", "punie.db"]
     again = StateFile(file, LOG)
-    assert list(await SqliteGrantStore(again).active(NOW)) == [a_grant()]
+    assert list(await SqlGrantStore(again).active(NOW)) == [a_grant()]
     assert await SqliteToolPins(again).pinned("/project") == {("mcp", "github", "create_issue"): "d" * 64}
     assert (await SqliteAuditTrail(again).verify()).rows == 1
     assert list(await SqliteUsageLedger(file, LOG).calls()) == [a_call()]
 
 
 async def test_what_another_process_revokes_is_gone_at_the_next_question(file: Path):
-    here, there = SqliteGrantStore(StateFile(file, LOG)), SqliteGrantStore(StateFile(file, LOG))
+    here, there = SqlGrantStore(StateFile(file, LOG)), SqlGrantStore(StateFile(file, LOG))
     await here.add(a_grant(1))
     assert len(await here.active(NOW)) == 1
     assert await there.revoke("grant1")
@@ -100,10 +100,10 @@ async def test_a_grant_is_on_the_disk_when_it_was_given(file: Path, monkeypatch:
 
     monkeypatch.setattr(Database, "run", spy)
     trail = SqliteAuditTrail(state)
-    await SqliteGrantStore(state).usable()
+    await SqlGrantStore(state).usable()
     levels.clear()
-    await SqliteGrantStore(state).add(a_grant(1))
-    await SqliteGrantStore(state).revoke("grant1")
+    await SqlGrantStore(state).add(a_grant(1))
+    await SqlGrantStore(state).revoke("grant1")
     await SqliteToolPins(state).pin(a_pin())
     trail.record(a_decision())
     await trail.aclose()
@@ -140,7 +140,7 @@ async def test_where_the_file_cannot_be_used_nothing_is_granted_and_the_log_says
     broken: Path, caplog: pytest.LogCaptureFixture
 ):
     state = StateFile(broken, LOG)
-    store, pins = SqliteGrantStore(state), SqliteToolPins(state)
+    store, pins = SqlGrantStore(state), SqliteToolPins(state)
     assert not await store.usable()
     assert list(await store.active(NOW)) == []
     assert not await store.add(a_grant())
@@ -181,7 +181,7 @@ async def test_a_process_that_writes_for_long_costs_a_grant_and_not_the_file(
 ):
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 20)
     state = StateFile(file, LOG)
-    store = SqliteGrantStore(state)
+    store = SqlGrantStore(state)
     assert await store.usable()
     other = open_database(file)
     with other.transaction():
