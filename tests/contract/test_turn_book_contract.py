@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -401,8 +402,18 @@ async def test_a_turn_that_is_called_off_while_it_changes_hands_stays_called_off
 
 
 @ONE_LOOP
-async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps(tmp_path: Path) -> None:
+async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps_whatever_this_machines_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("dbos")
+    from punie.adapters.durable import place
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=60)
+
+    monkeypatch.setattr(place, "datetime", Ahead)
     made = DbosBooks(tmp_path)
     book = await made.next()
     for name in ("old", "new", "open"):
@@ -500,7 +511,8 @@ async def test_processes_leave_no_queue_behind_and_have_their_own_back_when_they
 
     def fails(turn_id: str, *, queue_name: str) -> None:
         monkeypatch.setattr(dbos.DBOS, "resume_workflow", taken_away)
-        raise OSError(turn_id, queue_name)
+        resume(turn_id, queue_name=queue_name)
+        raise OSError("the connection broke before the answer came")
 
     def taken_away(turn_id: str, *, queue_name: str) -> None:
         resume(turn_id, queue_name=queue_name)
@@ -513,6 +525,7 @@ async def test_processes_leave_no_queue_behind_and_have_their_own_back_when_they
         monkeypatch.setattr(dbos.DBOS, "resume_workflow", fails)
         with pytest.raises(SessionStoreError):
             await killed.claim("t-1")
+        assert list(await killed.open_elsewhere()) == [ORDER]
         taken = await killed.claim("t-1")
         assert taken is not None
         taken.let_go()

@@ -60,10 +60,10 @@ class DbosTurnBook(TurnBook):
     _engine: Engine | None = field(default=None, init=False)
     _tidy_at_s: float = field(default=0.0, init=False)
     _late: set[str] = field(factory=set[str], init=False)
-    """Turns that were claimed and came after the caller had given up; they are looked for again."""
+    """Turns that are being claimed, or that the caller gave up; they are looked for again."""
 
     async def begin(self, order: TurnOrder) -> TurnSteps:
-        hand = HANDS[order.turn_id] = Hand(order.turn_id, self._server, self._threads)
+        hand = HANDS[order.turn_id] = Hand(order.turn_id, self._threads)
 
         def start() -> None:
             with SetWorkflowID(order.turn_id):
@@ -129,22 +129,17 @@ class DbosTurnBook(TurnBook):
             await anyio.to_thread.run_sync(self._close)
 
     def _claim(self, turn_id: str) -> TurnSteps | None:
-        if not rows(turn_id, *OPEN):
+        found = rows(turn_id, *OPEN)
+        if not found:
             return None
-        hand = HANDS.get(turn_id)  # that of an earlier try, which took too long
-        is_open = True
-        if hand is None:
-            self._listen()
-            hand = HANDS[turn_id] = Hand(turn_id, self._server, self._threads)
-            try:
-                is_open = put(turn_id, self._queue)
-            except BaseException:
-                hand.let_go()  # else no later try would put it there
-                raise
+        hand = HANDS.setdefault(turn_id, Hand(turn_id, self._threads))  # that of an earlier try, which did not get it
+        self._late.add(turn_id)
+        is_ours = hand.begun.is_set() or (found[0].queue_name, found[0].status) == (self._queue, "ENQUEUED")
+        self._listen()
+        is_open = is_ours or put(turn_id, self._queue)
         until_s = time.monotonic() + CLAIM_LIMIT_S
         while is_open and not hand.begun.wait(min(BEGUN_S, CLAIM_LIMIT_S)):
             if time.monotonic() >= until_s:
-                self._late.add(turn_id)
                 raise SessionStoreError("the turn was not handed over in time")
             self._listen()
             is_open = bool(rows(turn_id, *OPEN))

@@ -60,10 +60,9 @@ class _Report:
 
 @define(eq=False)
 class Hand(TurnSteps):
-    """The steps of a turn; `work` is the workflow's thread. Lives as long as the process, `server`, has the turn."""
+    """The steps of a turn; `work` is the workflow's thread. Lives as long as this process has the turn."""
 
     turn_id: str
-    server: str = ""
     threads: anyio.CapacityLimiter = field(factory=lambda: anyio.CapacityLimiter(THREADS))
     begun: threading.Event = field(factory=threading.Event)
     _reports: queue.SimpleQueue[_Report | None] = field(factory=queue.SimpleQueue)
@@ -130,7 +129,7 @@ class Hand(TurnSteps):
     def _hand_on(self) -> None:
         self._over.wait(STEP_LIMIT_S)
         with suppress(SessionStoreError), as_ours():
-            if any(row.executor_id == self.server for row in rows(self.turn_id, *OPEN)):
+            if any(row.executor_id == DBOS.executor_id for row in rows(self.turn_id, *OPEN)):
                 put(self.turn_id, LEFT)
 
     def let_go(self) -> None:

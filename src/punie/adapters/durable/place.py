@@ -43,10 +43,12 @@ class Place:
 
 
 def forget_the_old() -> None:
-    """Delete turns that ended long ago, and their steps; the rest of them next time."""
-    before = (datetime.now(UTC) - timedelta(days=KEPT_DAYS)).isoformat()
-    old = DBOS.list_workflows(
-        status=list(ENDED), completed_before=before, limit=TIDY_AT_ONCE, load_input=False, load_output=False
-    )
-    if old:
-        DBOS.delete_workflows([each.workflow_id for each in old])
+    """Delete turns that ended long before the latest one began, and their steps; the rest of them next time.
+
+    Both times are the database's: the clock of one machine that is ahead must not delete the turns of the others.
+    """
+    bare = partial(DBOS.list_workflows, load_input=False, load_output=False)
+    for latest in bare(limit=1, sort_desc=True):
+        before = datetime.fromtimestamp((latest.created_at or 0) / 1000, UTC) - timedelta(days=KEPT_DAYS)
+        if old := bare(status=list(ENDED), completed_before=before.isoformat(), limit=TIDY_AT_ONCE):
+            DBOS.delete_workflows([each.workflow_id for each in old])
