@@ -31,7 +31,7 @@ from punie.adapters.local.files.output_store import LocalOutputStore
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.boxes import LandlockBoxes
-from punie.adapters.local.programs.talking import talking
+from punie.adapters.local.programs.spoken import talking
 from punie.domain.errors import ToldToModel
 from punie.ports.code import Relation, ServerProgram, Spot
 

@@ -14,7 +14,7 @@ import pytest
 from punie.adapters.language_server.server import LanguageServer
 from punie.adapters.local.files.path_guard import LocalPathGuard
 from punie.adapters.local.files.workspace import LocalWorkspace
-from punie.adapters.local.programs.talking import talking
+from punie.adapters.local.programs.spoken import talking
 from punie.domain.errors import ToldToModel
 from punie.ports.code import CodePlace, CodeServer, Relation, ServerProgram, Spot
 from tests.fakes.client import FakeClient

@@ -18,7 +18,7 @@ from punie.adapters.local.files.tree_scan import TreeScanner
 from punie.adapters.local.files.workspace import LocalWorkspace
 from punie.adapters.local.programs.boxed_terminals import BoxedTerminals
 from punie.adapters.local.programs.boxes import Boxes, BubblewrapBoxes, LandlockBoxes, looking
-from punie.adapters.local.programs.talking import talking
+from punie.adapters.local.programs.spoken import talking
 from punie.adapters.local.programs.terminals import LocalTerminals
 from punie.application.tools.files.session_changes import SessionChanges
 from punie.application.tools.session_tool import Services

@@ -15,7 +15,7 @@ from attrs import evolve, fields, frozen
 from punie.application.policy.written_rules import parse_mode
 from punie.application.turns.budget import Budget, Measure, Span
 from punie.application.turns.steering import WhileBusy
-from punie.bootstrap.settings.project_says import (
+from punie.bootstrap.settings.values import (
     ADDS,
     ADDS_STRICT_RULES,
     IN_A_BOX,
@@ -24,13 +24,11 @@ from punie.bootstrap.settings.project_says import (
     MAY_SAY_NO,
     NEVER,
     ONCE_TRUSTED,
+    PYDANTIC_AI,
     RAISES,
     STRICTER_MODE,
-    ProjectsSay,
-)
-from punie.bootstrap.settings.values import (
-    PYDANTIC_AI,
     Kind,
+    ProjectsSay,
     Sandbox,
     ServerChoice,
     StoredOption,

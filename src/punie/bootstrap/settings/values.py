@@ -6,12 +6,13 @@ import ipaddress
 import shlex
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit, urlunsplit
 
 from attrs import frozen
 
 from punie.domain.model.provider import Effort
+from punie.domain.tools.catalog import LocalTools
 
 E = TypeVar("E", bound=StrEnum)
 T_co = TypeVar("T_co", covariant=True)
@@ -254,3 +255,41 @@ def _is_loopback(parts: SplitResult) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+@frozen
+class ProjectsSay:
+    """How far a project's file may change a setting.
+
+    `words` continue the sentence "a project ...". `stricter` is given the project's value and the one in force, and
+    returns whether the value counts without trust; None where no value does.
+    """
+
+    words: str
+    stricter: Callable[[Any, Any], bool] | None = None
+
+
+_LOOSENESS = (LocalTools.NEVER, LocalTools.AUTO, LocalTools.ALWAYS)
+
+ONCE_TRUSTED = ProjectsSay("may set it only once you trust its file")
+ADDS = ProjectsSay("may add to it; what you named stays")
+NEVER = ProjectsSay("has no say in it, trusted or not")
+LOWERS = ProjectsSay(
+    "may lower it, and raise it only once you trust its file", lambda new, now: now is None or new < now
+)
+RAISES = ProjectsSay("may raise it, and lower it only once you trust its file", lambda new, now: new > now)
+MAY_SAY_NO = ProjectsSay("may say `false`, and `true` only once you trust its file", lambda new, _: not new)
+LESS_LOCAL = ProjectsSay(
+    "may allow less (`never` is least), and more only once you trust its file",
+    lambda new, now: _LOOSENESS.index(new) < _LOOSENESS.index(now),
+)
+STRICTER_MODE = ProjectsSay(
+    "may choose a stricter one, and a looser one only once you trust its file",
+    lambda new, now: new.looseness < now.looseness,
+)
+_SANDBOXES = tuple(Sandbox)
+IN_A_BOX = ProjectsSay(
+    "may say a stricter one (`bubblewrap` is strictest), and a looser one only once you trust its file",
+    lambda new, now: new is not Sandbox.NONE and _SANDBOXES.index(new) >= _SANDBOXES.index(now),
+)
+ADDS_STRICT_RULES = ProjectsSay("may add deny and ask rules, and allow rules only once you trust its file")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 
 import anyio
@@ -12,19 +13,17 @@ from anyio.abc import TaskGroup
 from attrs import define, field
 
 from punie.adapters.console.chat.asking import ScreenBroker
-from punie.adapters.console.chat.clipboard import ClipboardError, clipboard_picture
 from punie.adapters.console.chat.events import ChatSink, Facts
 from punie.adapters.console.chat.keys import KEYS, Acts, bindings
 from punie.adapters.console.chat.painting import Paint
-from punie.adapters.console.chat.pasting import Pasted
+from punie.adapters.console.chat.pasting import ClipboardError, Pasted, clipboard_picture
 from punie.adapters.console.chat.screen import Screen
 from punie.adapters.console.chat.typing_aids import WordCompleter, history_in
 from punie.adapters.console.forms import TypedForms
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
-from punie.commands.chat.files import MentionedFiles
 from punie.commands.chat.session import INTERRUPTED, LEAVING
-from punie.commands.mentions import mentioned
+from punie.commands.mentions import as_mention, mentioned, project_files
 from punie.commands.running import Exit
 from punie.domain.errors import PunieError
 from punie.domain.session.prompt_files import CommandInfo, typed_in
@@ -33,6 +32,44 @@ from punie.domain.values.content import Prompt
 from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES
 from punie.ports.agent import RunningTurn
 from punie.ports.people import Peer
+
+FRESH_S = 20.0
+"""Files are listed again where the list is older."""
+
+OFFERED = 40
+
+
+@define(eq=False)
+class MentionedFiles:
+    """The names of the project's files, listed when they are first asked for; lives as long as the conversation.
+
+    `changed` is called when there are other names than before.
+    """
+
+    live: Callable[[], LiveSession | None]
+    tasks: TaskGroup
+    changed: Callable[[], None]
+    _names: tuple[str, ...] = field(default=(), init=False)
+    _looked_s: float = field(default=float("-inf"), init=False)
+
+    def like(self, typed: str) -> list[str]:
+        """The mentions of files whose name begins with the text, then of those that have it anywhere."""
+        now_s = time.monotonic()
+        if now_s - self._looked_s > FRESH_S:
+            self._looked_s = now_s
+            self.tasks.start_soon(self._look)
+        wanted = typed.lower()
+        begin = [name for name in self._names if name.lower().startswith(wanted)]
+        others = (name for name in self._names if wanted in name.lower() and not name.lower().startswith(wanted))
+        return [as_mention(name) for name in islice((*begin, *others), OFFERED)]
+
+    async def _look(self) -> None:
+        live = self.live()
+        names = () if live is None else await project_files(live)
+        if names != self._names:
+            self._names = names
+            self.changed()
+
 
 AGAIN_S = 2.0
 """A second Ctrl-C within this time leaves."""

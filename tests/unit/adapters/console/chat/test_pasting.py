@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from punie.adapters.console.chat import clipboard
-from punie.adapters.console.chat.clipboard import ClipboardError, clipboard_picture
-from punie.adapters.console.chat.pasting import PICTURES_LIMIT, Pasted
+from punie.adapters.console.chat import pasting
+from punie.adapters.console.chat.pasting import PICTURES_LIMIT, ClipboardError, Pasted, clipboard_picture
 from punie.domain.values.content import Image
 from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES
 
@@ -84,13 +83,13 @@ async def test_the_picture_in_the_clipboard(tmp_path: Path) -> None:
 async def test_a_clipboard_without_a_picture_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for environ, body, said in (
-        ({}, "", clipboard.NOWHERE),
+        ({}, "", pasting.NOWHERE),
         ({**X11, "PATH": "/nowhere"}, "", "install xclip"),
         ({**X11, "PATH": "."}, "echo of the project", "install xclip"),
-        (X11, "echo 'Error: target image/png not available' >&2; exit 1", clipboard.NONE),
-        (X11, "exec sleep 60", clipboard.SILENT),
+        (X11, "echo 'Error: target image/png not available' >&2; exit 1", pasting.NONE),
+        (X11, "exec sleep 60", pasting.SILENT),
     ):
-        monkeypatch.setattr(clipboard, "READ_LIMIT_S", 0.3 if "sleep" in body else 30.0)
+        monkeypatch.setattr(pasting, "READ_LIMIT_S", 0.3 if "sleep" in body else 30.0)
         found = program(tmp_path, "xclip", body)
         with pytest.raises(ClipboardError, match=said):
             await clipboard_picture({**found, **environ}, "linux")
