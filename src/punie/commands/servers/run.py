@@ -146,7 +146,7 @@ def run_servers(action: str, *, as_json: bool, cwd: str, name: str | None = None
     return anyio.run(unless_interrupted, mode.run)
 
 
-_COMMAND_WIDTH = 48
+_COMMAND_CHARS = 200
 
 
 @frozen
@@ -169,15 +169,15 @@ def servers_text(servers: Sequence[ServerInfo]) -> str:
     rows = [
         [
             info.name,
-            one_line(info.command, _COMMAND_WIDTH),
             info.status.value,
             "-" if info.tools is None else str(info.tools),
             _age(info.cache_age_s),
+            one_line(info.command, _COMMAND_CHARS),
         ]
         for info in servers
     ]
     notes = "".join(f"{one_line(info.name)}: {one_line(info.message, 1_000)}\n" for info in servers if info.message)
-    return table(("name", "command", "status", "tools", "age"), rows) + notes
+    return table(("name", "status", "tools", "age", "command"), rows) + notes
 
 
 def check_text(check: Check) -> str:

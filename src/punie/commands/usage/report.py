@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import textwrap
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -202,11 +201,11 @@ def usage_csv(report: UsageReport, by: Table) -> str:
 
 
 def usage_text(report: UsageReport, by: Table) -> str:
-    """One table under a line of sums, at most 80 columns wide, safe to show."""
-    lines = [_sums(report), ""]
+    """One table under a line of sums, as wide as the terminal, safe to show."""
     columns = _SHOWN[by]
     rows = [[column.shown(row) for column in columns] for row in _rows(report, by)]
-    return "\n".join([*lines, *_aligned([column.title for column in columns], rows)]) + "\n" + _broke_text(report)
+    shown = table([column.title for column in columns], rows, figures=True)
+    return f"{_sums(report)}\n\n{shown}{_broke_text(report)}"
 
 
 BROKE_SHOWN = 10
@@ -345,34 +344,6 @@ def _sums(report: UsageReport) -> str:
     if turns.cost_usd is not None:
         parts.append(f"${turns.cost_usd:,.4f}")
     return ", ".join(parts)
-
-
-def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table: the first column takes the free width, and the others are set to the right."""
-    widths = [max(_width(cell) for cell in column) for column in zip(titles, *rows, strict=True)]
-    first = max(8, min(widths[0], WIDTH - sum(widths[1:]) - len(widths) + 1))
-    lines: list[str] = []
-    for head, *rest in (titles, *rows):
-        name = _cut(head, first)
-        cells = (" " * (width - _width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True))
-        lines.append(" ".join([name + " " * (first - _width(name)), *cells]))
-    return lines
-
-
-def _width(text: str) -> int:
-    """The number of columns that a terminal shows the text in."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
-        for char in text
-    )
-
-
-def _cut(text: str, width: int) -> str:
-    if _width(text) <= width:
-        return text
-    while _width(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
 
 
 def _time(ms: float) -> str:
