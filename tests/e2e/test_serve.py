@@ -13,6 +13,7 @@ import anyio
 import pytest
 from acp import schema as models
 from acp.ws import create_websocket_stream
+from websockets.exceptions import InvalidStatus
 
 from tests.e2e import scripts
 from tests.e2e.conftest import Spawn
@@ -25,6 +26,7 @@ from tests.e2e.remote_client import serving
 from tests.e2e.scripts import RESULT, call, text
 from tests.e2e.sdk_client import SdkIde
 from tests.e2e.wire_rules import Conversation, violations
+from tests.oidc_issuer import AUDIENCE, running_issuer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("M-15", "M-19")]
 
@@ -153,19 +155,37 @@ async def test_version_two_is_spoken_by_the_process_that_was_started_for_it(tmp_
 # ------------------------------------------------------------ how it starts and ends
 
 
-async def test_the_token_is_for_its_user_alone_and_goes_with_the_server(tmp_path: Path, project: Path) -> None:
-    async with serving(tmp_path / "home", project, None) as server:
-        (file,) = (tmp_path / "home" / "punie" / "state").glob("serve-*.token")
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert file.read_text().strip() == server.token
-        assert len(server.token) >= 43
-        async with server.client() as client:
-            await client.initialize()
-            assert server.process is not None
-            server.process.terminate()
-            assert await client.ended() == 1001
-        with anyio.fail_after(BOUND_S):
-            await server.process.wait()  # a second signal would end it at once, and not in order
+async def test_the_token_is_for_its_user_alone_and_goes_with_the_server_those_of_an_issuer_are_for_others(
+    tmp_path: Path, project: Path
+) -> None:
+    settings = tmp_path / "home" / "punie" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    with running_issuer() as issuer:
+        told = f'[serve]\nper_person = 1\n[serve.oidc]\nissuer = "{issuer.address}"\naudience = "{AUDIENCE}"\n'
+        settings.write_text(told)
+        async with serving(tmp_path / "home", project, None) as server:
+            (file,) = (settings.parent / "state").glob("serve-*.token")
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+            assert file.read_text().strip() == server.token
+            assert len(server.token) >= 43
+            anna, bert = issuer.token(), issuer.token(sub="bert")
+            async with server.client(token=anna) as client, server.client(token=bert) as other:
+                await client.open(project)
+                await other.open(project)
+                with pytest.raises(RpcError) as full:
+                    await client.new_session(project)
+                assert full.value.data == {"code": "too_many_sessions"}
+                with pytest.raises(InvalidStatus) as refused:
+                    async with server.client(token=anna):
+                        pass
+                assert refused.value.response.status_code == 429
+            async with server.client() as client:
+                await client.initialize()
+                assert server.process is not None
+                server.process.terminate()
+                assert await client.ended() == 1001
+            with anyio.fail_after(BOUND_S):
+                await server.process.wait()  # a second signal would end it at once, and not in order
     assert not file.exists()
 
 
