@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from msgspec import Raw
 
 from punie.adapters.acp.blocks import present
-from punie.adapters.acp.handshake import Params, decode_params
+from punie.adapters.acp.handshake import decode_params
+from punie.adapters.acp.wire import SessionParams
 from punie.domain.model.provider import DIRECT, Effort
 from punie.domain.permission.rules import Mode
 from punie.domain.session.session import SessionOptions
@@ -23,10 +24,9 @@ MODE_WORDS: Mapping[Mode, tuple[str, str]] = {
 }
 
 
-class SetModeParams(Params):
+class SetModeParams(SessionParams):
     """The parameters of `session/set_mode`."""
 
-    session_id: str
     mode_id: str
 
 
@@ -65,18 +65,16 @@ NAME_LIMIT = 200
 Option = dict[str, object]
 
 
-class SetConfigOptionParams(Params):
+class SetConfigOptionParams(SessionParams):
     """The parameters of `session/set_config_option`; every option of Punie takes a text."""
 
-    session_id: str
     config_id: str
     value: str | bool
 
 
-class SetModelParams(Params):
+class SetModelParams(SessionParams):
     """The parameters of the old `session/set_model`."""
 
-    session_id: str
     model_id: str
 
 

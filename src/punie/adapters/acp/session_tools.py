@@ -29,10 +29,9 @@ DESCRIPTION_LIMIT_CHARS = 200
 LOCKED = "the settings disable it (tools.disabled)"
 
 
-class SetToolEnabledParams(Params):
+class SetToolEnabledParams(SessionParams):
     """`_punie.dev/set_tool_enabled`."""
 
-    session_id: str
     name: str
     enabled: bool
 
@@ -80,10 +79,9 @@ def _tool(tool: ToolDescriptor) -> dict[str, object]:
     return {**named, **present(title=title), "description": description}
 
 
-class CancelExecutionsParams(Params):
+class CancelExecutionsParams(SessionParams):
     """`_punie.dev/cancel_executions`; `correlation_id` is a toolCallId, or the id of a turn for all of its calls."""
 
-    session_id: str
     correlation_id: str
 
 
@@ -119,20 +117,18 @@ class RejectedChange(Params):
     hunks: tuple[int, ...] = ()
 
 
-class ChangesParams(Params):
+class ChangesParams(SessionParams):
     """`_punie.dev/changes`; `accept` are paths, and an empty list accepts everything."""
 
-    session_id: str
     turn: int | None = None
     all: bool = False
     accept: list[str] | None = None
     reject: RejectedChange | None = None
 
 
-class RewindParams(Params):
+class RewindParams(SessionParams):
     """`_punie.dev/rewind`; `turn` is left out for the last one, and `paths` are files to take back in any case."""
 
-    session_id: str
     turn: int | None = None
     mode: Part = Part.BOTH
     paths: tuple[str, ...] = ()

@@ -42,10 +42,15 @@ class ListSessionsParams(Params):
     cursor: str | None = None
 
 
-class PromptParams(Params):
-    """`session/prompt`."""
+class SessionParams(Params):
+    """A message with no other member than its session."""
 
     session_id: str
+
+
+class PromptParams(SessionParams):
+    """`session/prompt`."""
+
     prompt: list[Raw]
 
 
@@ -53,12 +58,6 @@ class SteeringParams(PromptParams):
     """`_session/steering`."""
 
     idle_behavior: str | None = None
-
-
-class SessionParams(Params):
-    """A message with no other member than its session."""
-
-    session_id: str
 
 
 class ReadAnswer(Params):

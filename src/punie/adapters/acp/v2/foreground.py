@@ -104,7 +104,9 @@ class Foreground:
     steer: Callable[[Prompt], Awaitable[str | None]]
     ids: MessageIds = field(factory=MessageIds, init=False)
     activity: Activity = field(init=False)
-    _working: bool = field(default=False, init=False)
+    working: bool = field(default=False, init=False)
+    """Whether a turn runs."""
+
     _open_calls: tuple[str, ...] = field(default=(), init=False)
     _held: deque[_Held] = field(factory=deque[_Held], init=False)
     _over: anyio.Event = field(factory=anyio.Event, init=False)
@@ -113,11 +115,6 @@ class Foreground:
 
     def __attrs_post_init__(self) -> None:
         self.activity = Activity(self.tell)
-
-    @property
-    def working(self) -> bool:
-        """Whether a turn runs."""
-        return self._working
 
     def tell(self, update: Update) -> None:
         """Send an update, as long as the session is open."""
@@ -129,7 +126,7 @@ class Foreground:
 
         Raises the errors of `Agent.begin_turn`, and `RpcError` where too many prompts wait or this one was cancelled.
         """
-        if not self._working:
+        if not self.working:
             return _ready(self._insert(prompt))
         if self.joins(prompt):
             return self._join(prompt, self._stops)
@@ -141,7 +138,7 @@ class Foreground:
 
     def adopt(self, turn: TurnSoFar, run: Callable[[], Awaitable[TurnReport]]) -> None:
         """Go on with a turn of an earlier connection and send its state; `run` waits for its end."""
-        self._working, self._open_calls = True, tuple(turn.open_calls)
+        self.working, self._open_calls = True, tuple(turn.open_calls)
         self.ids.go_on(turn)
         self.activity.begin(call_id for call_id, at_work in turn.open_calls.items() if at_work)
         self.tasks.start_soon(self._work, run)
@@ -157,7 +154,7 @@ class Foreground:
         self._stops += 1
         while self._held:
             self._held.popleft().settle(_CANCELLED)
-        if self._working:
+        if self.working:
             self.activity.stop()
             self.cancel_turn()
 
@@ -168,14 +165,14 @@ class Foreground:
             await close()
             with anyio.move_on_after(END_LIMIT_S):
                 await self.rest()
-            if self._working:
+            if self.working:
                 self.activity.end(_idle(TurnReport(StopReason.CANCELLED)))
         finally:
             self._closed = True
 
     async def rest(self) -> None:
         """Wait until no turn runs."""
-        while self._working:
+        while self.working:
             await self._over.wait()
 
     async def join(self, prompt: Prompt) -> str | None:
@@ -206,7 +203,7 @@ class Foreground:
 
     def _insert(self, prompt: Prompt) -> str:
         turn = self.begin_turn(prompt)
-        self._working = True
+        self.working = True
         self.ids.begin(turn.id)
         self.tell(user_message(turn.id, prompt))
         self.activity.begin()
@@ -218,14 +215,14 @@ class Foreground:
             ended = _idle(await run())
         except Exception as error:  # noqa: BLE001  the prompt was answered before, so a failure becomes a state
             ended = _failed(error)
-        self._working = False
+        self.working = False
         self._over.set()
         self._over = anyio.Event()
         self.activity.end(ended)
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._held and not self._working:
+        while self._held and not self.working:
             held = self._held.popleft()
             try:
                 held.settle(self._insert(held.prompt))

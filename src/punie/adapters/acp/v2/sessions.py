@@ -242,26 +242,23 @@ class ResumeParams(KeptSessionParams, kw_only=True):
     replay_from: Tagged | None = None
 
 
-class SetConfigOptionParams(Params):
+class SetConfigOptionParams(SessionParams):
     """`session/set_config_option`."""
 
-    session_id: str
     config_id: str
     type: str
     value: Raw
 
 
-class ToolCallParams(Params):
+class ToolCallParams(SessionParams):
     """`tool_call/cancel`."""
 
-    session_id: str
     tool_call_id: str
 
 
-class TerminalParams(Params):
+class TerminalParams(SessionParams):
     """`terminal/cancel`."""
 
-    session_id: str
     terminal_id: str
 
 

@@ -45,23 +45,18 @@ class Page(Protocol):
 
     def print(self, text: str) -> None:
         """Print a text for good."""
-        ...
 
     def read(self, text: str) -> None:
         """Let the person read a long text apart from the others."""
-        ...
 
     def show(self, live: str) -> None:
         """Show the end of an unfinished text; empty shows none."""
-        ...
 
     def work(self, busy: Callable[[], str]) -> None:
         """Show what is being done."""
-        ...
 
     def refresh(self) -> None:
         """Show the present status."""
-        ...
 
 
 @define(eq=False)
