@@ -21,7 +21,7 @@ from punie.ports.repository import Commit, RepositoryStatus
 from punie.ports.workspace import Definition, FoundLine, Sought
 from tests.fakes.client import FakeClient
 from tests.unit.application.desk_bench import DeskBench, call, desk_of
-from tests.unit.application.doubles import MadeUpRepository, MadeUpTree
+from tests.unit.application.doubles import MadeUpRepository, MadeUpTree, no_changes
 
 pytestmark = pytest.mark.anyio
 
@@ -167,23 +167,27 @@ async def test_the_log_shows_the_newest_with_their_first_lines() -> None:
     assert (await use(GitLog(repository), "git_log", limit=1000)).code == "invalid_arguments"
 
 
+def committing(repository: MadeUpRepository) -> GitAddCommit:
+    return GitAddCommit(repository, no_changes())
+
+
 @pytest.mark.requirement("S0-10", "R-02")
 async def test_a_commit_asks_each_time_and_offers_no_session() -> None:
     client, repository = FakeClient(), MadeUpRepository()
-    denied = await use(GitAddCommit(repository), "git_add_commit", client, message="Fix it")
+    denied = await use(committing(repository), "git_add_commit", client, message="Fix it")
     assert denied.outcome is ToolOutcome.DENIED
     assert [option.id for option in client.questions[0].options] == ["allow_once", "reject"]
     assert client.questions[0].title == "Committing: Fix it"
     client.queue_permission_selected("allow_once")
-    result = await use(GitAddCommit(repository), "git_add_commit", client, message=" Fix it ", paths=["src/a.py", "b"])
+    result = await use(committing(repository), "git_add_commit", client, message=" Fix it ", paths=["src/a.py", "b"])
     assert result.text.startswith("Committed c0ffeec0ff")
     assert repository.asked == [("commit", "Fix it", ("/project/src/a.py", "/project/b"))]
 
 
 async def test_a_commit_without_a_message_or_of_paths_outside_is_refused_unasked() -> None:
     client, repository = FakeClient(), MadeUpRepository()
-    assert "message is empty" in (await use(GitAddCommit(repository), "git_add_commit", client, message="  ")).text
-    outside = await use(GitAddCommit(repository), "git_add_commit", client, message="m", paths=["a", "/etc/passwd"])
+    assert "message is empty" in (await use(committing(repository), "git_add_commit", client, message="  ")).text
+    outside = await use(committing(repository), "git_add_commit", client, message="m", paths=["a", "/etc/passwd"])
     assert outside.code == "outside_workspace"
     assert (client.questions, repository.asked) == ([], [])
 
@@ -205,5 +209,5 @@ async def test_a_path_is_committed_as_it_was_named_but_for_steps_up() -> None:
     repository, client = MadeUpRepository(), FakeClient()
     client.queue_permission_selected("allow_once")
     paths = ["src/link", "/project/b", "src/../c"]
-    assert (await use(GitAddCommit(repository), "git_add_commit", client, message="m", paths=paths)).succeeded
+    assert (await use(committing(repository), "git_add_commit", client, message="m", paths=paths)).succeeded
     assert repository.asked == [("commit", "m", ("/project/src/link", "/project/b", "/project/c"))]

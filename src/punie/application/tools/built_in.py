@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, cast
+
+import attrs
 
 from punie.application.tools.session_tool import CallContext, PreparedCall, Services, SessionTool
 from punie.domain.tools.catalog import Serving
@@ -62,14 +64,13 @@ class BuiltInTool(SessionTool):
     """A tool of ours; one line in `own_tools` registers a subclass. An object lives as long as its session offers it.
 
     A subclass has a `DESCRIPTOR`, with the roles of its parameters and its column of the table of modes, and `prepare`.
-    `SERVING` says who may carry the tool out. `NEEDS` are the types of its attributes, in their order, which are taken
-    from the session's services. `TALKS` says that the tool only tells or asks the person something. `TITLE` titles a
-    call and `DENIAL` has the words after "Permission denied to", both with `Roles.parts` in braces.
+    Its attributes without a default are services of the session, found by their types. `SERVING` says who may carry the
+    tool out. `TALKS` says that the tool only tells or asks the person something. `TITLE` titles a call and `DENIAL` has
+    the words after "Permission denied to", both with `Roles.parts` in braces.
     """
 
     DESCRIPTOR: ToolDescriptor
     SERVING: ClassVar[Serving] = Serving.NOT_PLANNED
-    NEEDS: ClassVar[tuple[type, ...]] = ()
     TALKS: ClassVar[bool] = False
     TITLE: ClassVar[str] = ""
     DENIAL: ClassVar[str] = ""
@@ -77,8 +78,8 @@ class BuiltInTool(SessionTool):
     @classmethod
     def from_services(cls, services: Services) -> SessionTool:
         """The tool for one session. Raises `LookupError` where the session lacks a service that the tool needs."""
-        needed: list[object] = [services.get(kind) for kind in cls.NEEDS]
-        return cls(*needed)
+        attributes = attrs.fields(attrs.resolve_types(cast("type[attrs.AttrsInstance]", cls)))
+        return cls(*(services.get(one.type) for one in attributes if one.default is attrs.NOTHING))
 
     @classmethod
     def titled(cls, arguments: JsonObject) -> str:

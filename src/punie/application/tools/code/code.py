@@ -55,7 +55,6 @@ class Code(BuiltInTool):
     starts_own: str = ""
     renames: bool = True
     SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
-    NEEDS = (CodeServer,)
     DESCRIPTOR = ToolDescriptor(
         "code",
         ToolKind.SEARCH,

@@ -43,7 +43,6 @@ class EditFile(BuiltInTool):
 
     files: ServedFiles
     SERVING = Serving.BY_CLIENT | Serving.BY_MACHINE
-    NEEDS = (ServedFiles,)
     TITLE = "Editing {path}"
     DENIAL = "edit {path}"
     DESCRIPTOR = ToolDescriptor(

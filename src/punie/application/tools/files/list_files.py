@@ -24,7 +24,6 @@ class ListFiles(PlainTool):
 
     tree: FileTree
     SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
-    NEEDS = (FileTree,)
     TITLE = "Listing {path}"
     DESCRIPTOR = ToolDescriptor(
         "list_files",

@@ -23,7 +23,6 @@ class Outline(PlainTool):
 
     tree: FileTree
     SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
-    NEEDS = (FileTree,)
     TITLE = "Outlining {path}"
     DESCRIPTOR = ToolDescriptor(
         "outline",

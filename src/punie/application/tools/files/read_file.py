@@ -91,7 +91,6 @@ class ReadFile(BuiltInTool):
 
     files: ServedFiles
     SERVING = Serving.BY_CLIENT
-    NEEDS = (ServedFiles,)
     TITLE = "Reading {path}"
     DENIAL = "read {path}"
     DESCRIPTOR = ToolDescriptor(

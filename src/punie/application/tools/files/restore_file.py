@@ -37,7 +37,6 @@ class RestoreFile(BuiltInTool):
     files: ServedFiles
     changes: SessionChanges
     SERVING = Serving.BY_CLIENT | Serving.BY_MACHINE
-    NEEDS = (ServedFiles, SessionChanges)
     TITLE = "Restoring {path}"
     DENIAL = "restore {path}"
     DESCRIPTOR = ToolDescriptor(

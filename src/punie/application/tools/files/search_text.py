@@ -28,7 +28,6 @@ class SearchText(BuiltInTool):
 
     tree: FileTree
     SERVING = Serving.BESIDE_CLIENT | Serving.BY_MACHINE
-    NEEDS = (FileTree,)
     TITLE = "Searching for {query!r}"
     DESCRIPTOR = ToolDescriptor(
         "search_text",

@@ -28,7 +28,6 @@ class WriteFile(BuiltInTool):
 
     files: ServedFiles
     SERVING = Serving.BY_CLIENT
-    NEEDS = (ServedFiles,)
     TITLE = "Writing {path}"
     DENIAL = "write {path}"
     DESCRIPTOR = ToolDescriptor(

@@ -28,9 +28,8 @@ class GitAddCommit(BuiltInTool):
     """Stages and commits, once that is permitted."""
 
     repository: Repository
-    changes: SessionChanges | None = None
+    changes: SessionChanges
     SERVING = Serving.BY_MACHINE
-    NEEDS = (Repository, SessionChanges)
     TITLE = "Committing: {message}"
     DESCRIPTOR = ToolDescriptor(
         "git_add_commit",
@@ -46,7 +45,7 @@ class GitAddCommit(BuiltInTool):
     )
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
-        receipts = None if self.changes is None else self.changes.receipts
+        receipts = self.changes.receipts
         given = text_argument(arguments, "message").strip()
         message = given if receipts is None else receipts.signed(given)
         if not message:

@@ -21,7 +21,6 @@ class GitDiff(PlainTool):
 
     repository: Repository
     SERVING = Serving.BY_MACHINE
-    NEEDS = (Repository,)
     TITLE = "Looking at the git diff"
     DESCRIPTOR = ToolDescriptor(
         "git_diff",

@@ -24,7 +24,6 @@ class GitLog(PlainTool):
 
     repository: Repository
     SERVING = Serving.BY_MACHINE
-    NEEDS = (Repository,)
     TITLE = "Looking at the git log"
     DESCRIPTOR = ToolDescriptor(
         "git_log",

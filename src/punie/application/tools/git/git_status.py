@@ -20,7 +20,6 @@ class GitStatus(PlainTool):
 
     repository: Repository
     SERVING = Serving.BY_MACHINE
-    NEEDS = (Repository,)
     TITLE = "Looking at the git status"
     DESCRIPTOR = ToolDescriptor(
         "git_status",

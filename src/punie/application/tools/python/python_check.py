@@ -36,7 +36,6 @@ class PythonCheck(BuiltInTool):
     ledger: TerminalLedger
     CHECK: ClassVar[Check]
     SERVING = Serving.BY_MACHINE
-    NEEDS = (PythonChecks, TerminalLedger)
 
     def title(self, arguments: JsonObject) -> str:
         try:

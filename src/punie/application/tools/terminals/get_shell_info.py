@@ -34,7 +34,6 @@ class GetShellInfo(PlainTool):
 
     info: ShellInfo
     SERVING = Serving.BY_MACHINE
-    NEEDS = (ShellInfo,)
     TITLE = "Looking at the shell"
     DESCRIPTOR = ToolDescriptor(
         "get_shell_info",

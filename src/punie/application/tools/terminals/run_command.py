@@ -41,7 +41,6 @@ class RunCommand(BuiltInTool):
     ledger: TerminalLedger
     info: ShellInfo
     SERVING = Serving.BY_CLIENT
-    NEEDS = (TerminalLedger, ShellInfo)
     TITLE = "Running {command}"
     DENIAL = "run {command}"
     DESCRIPTOR = ToolDescriptor(

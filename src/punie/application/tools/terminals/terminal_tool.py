@@ -100,7 +100,6 @@ class TerminalTool(BuiltInTool):
 
     ledger: TerminalLedger
     SERVING = Serving.BY_CLIENT
-    NEEDS = (TerminalLedger,)
 
     async def prepare(self, arguments: JsonObject, context: CallContext) -> PreparedCall:
         terminal_id = self.ledger.check(text_argument(arguments, "terminal_id"))
