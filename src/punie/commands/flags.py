@@ -56,8 +56,13 @@ class CommandParser(argparse.ArgumentParser):
     def _unrecognized(self, unknown: Sequence[str], hint: str) -> NoReturn:
         """Name the words that are not understood with the flag that was meant, or else with the hint."""
         flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
-        near = did_you_mean(flag, self._option_string_actions, 0.7) if flag else ""
+        near = (self._meant(flag) or did_you_mean(flag, self._option_string_actions, 0.7)) if flag else ""
         self.error(f"unrecognized: {' '.join(unknown)}.{near or hint}")
+
+    def _meant(self, word: str) -> str:
+        from punie.commands.other_words import meant  # for a mistyped line alone
+
+        return meant(word, self._option_string_actions, is_command=" " not in self.prog)
 
     def error(self, message: str) -> NoReturn:
         """Write the usage and the error to stderr, and exit with code 2."""
@@ -71,7 +76,8 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             there = [str(choice) for choice in action.choices]
-            what = f"there is no {value!r}.{did_you_mean(value, there)} There are {', '.join(there)}."
+            near = (self._meant(value) if " " not in self.prog else "") or did_you_mean(value, there)
+            what = f"there is no {value!r}.{near} There are {', '.join(there)}."
             raise argparse.ArgumentError(action, what)
 
 

@@ -72,18 +72,20 @@ async def answer_later(question: Asking[T], read_line: Callable[[], Awaitable[st
 def choices(options: Sequence[tuple[str, bool]]) -> tuple[str, dict[str, int]]:
     """The prompt for some options, each with its name and whether it allows, and their places by what may be typed.
 
-    An option is chosen by its letter, its number or its name, whole or up to its first colon. The letter is the initial
-    of a word of that name, or the number where none is free. Yes is the first option that allows, no the first that
-    does not.
+    An option is chosen by its letter, its number or its name, whole or up to its first colon, or by the first word of
+    the name where no other begins with it. The letter is the initial of a word of that name, or the number where none
+    is free. Yes is the first option that allows, no the first that does not.
     """
     answers: dict[str, int] = {}
+    begins = [(name.lower().split() or [""])[0] for name, _ in options]
     for place, (name, _) in enumerate(options):
         words = name.partition(":")[0].lower().split()
         answers[next((word[0] for word in reversed(words) if word[0] not in answers), str(place + 1))] = place
     prompt = "  ".join(f"[{letter}] {options[place][0]}" for letter, place in answers.items())
     for place, (name, allows) in enumerate(options):
         yes_or_no = ("y", "yes") if allows else ("n", "no")
-        for typed in (str(place + 1), name.lower(), name.partition(":")[0].lower(), *yes_or_no):
+        first = begins[place : place + 1] if begins.count(begins[place]) == 1 else []
+        for typed in (str(place + 1), name.lower(), name.partition(":")[0].lower(), *yes_or_no, *first):
             answers.setdefault(typed, place)
     return f"{prompt}  (Enter rejects) ", answers
 

@@ -10,6 +10,7 @@ import pytest
 from punie import cli
 from punie.cli import main, parser
 from punie.commands import running
+from punie.commands.other_words import COMMANDS
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,18 @@ from punie.commands import running
         ("aks hi", "there is no 'aks'. Did you mean ask?"),
         ("tools lst", "there is no 'lst'. Did you mean list?"),
         ("--versoin", "unrecognized: --versoin. Did you mean --version?"),
-        ("--model direct ask hi", "unrecognized: --model. Flags of a command go behind its name."),
+        ("--mode auto ask hi", "unrecognized: --mode. Flags of a command go behind its name."),
+        ("--model gpt-5", "unrecognized: --model. Here that is `punie chat --model M`."),
+        ("-p hi", 'unrecognized: -p. Here that is `punie ask "..."`.'),
+        ("--continue", "Here that is `punie chat --continue`."),
+        ("help", "there is no 'help'. Here that is `punie --help`. There are setup, doctor"),
+        ("mcp list", "there is no 'mcp'. Here that is `punie servers`."),
+        ("version", "there is no 'version'. Here that is `punie --version`."),
+        ("ask -p hi", 'unrecognized: -p. A prompt needs no flag: `punie ask "..."`.'),
+        ("chat -p hi", 'One prompt is `punie ask "..."`.'),
+        ("chat --yolo", "unrecognized: --yolo. Here that is --mode auto."),
+        ("uninstall -y", "unrecognized: -y. Here that is --yes."),
+        ("doctor --yolo", "unrecognized: --yolo. `punie doctor --help` describes it all."),
         ("ask --modle direct hi", "Did you mean --mode or --model? `punie ask --help` describes it all."),
         ("ask --model=direct --jsn hi", "unrecognized: --jsn. Did you mean --json?"),
         ("tools search read this", "unrecognized: this. Words that belong together need quotes."),
@@ -37,6 +49,17 @@ def test_a_mistyped_line_is_answered_with_what_was_meant(
     assert (caught.value.code, told.out) == (2, "")
     assert said in told.err
     assert "\x1b" not in told.err
+
+
+def test_every_word_of_another_agent_leads_to_a_line_that_is_understood() -> None:
+    for line in COMMANDS.values():
+        words = line.split()[1:]
+        if words[-1].startswith("--") and len(words) == 1:
+            continue
+        names = [word for word in words if not word.startswith("-")]
+        assert names[0] in cli.COMMANDS
+        if len(words) > 1:
+            assert vars(parser(names[0]).parse_args(words))["command"] == names[0]
 
 
 @pytest.mark.parametrize(("words", "there"), [([], "Begin with `punie setup model`"), (["tools"], "tokens")])

@@ -22,7 +22,7 @@ from punie.adapters.console.chat.typing_aids import WordCompleter, history_in
 from punie.adapters.console.forms import TypedForms
 from punie.application.agent import PunieAgent
 from punie.application.turns.live_session import LiveSession
-from punie.commands.chat.session import INTERRUPTED, LEAVING
+from punie.commands.chat.session import INTERRUPTED, leaves
 from punie.commands.mentions import as_mention, mentioned, project_files
 from punie.commands.running import Exit
 from punie.domain.errors import PunieError
@@ -156,7 +156,7 @@ class Conversation:
         text = _encodable(self._pasted.whole(line))
         typed = typed_in(Prompt.of_text(text))
         self.sink.say(self.paint.echo(line), apart=True)
-        if typed is not None and typed.name in LEAVING:
+        if leaves(text):
             self.leave()
         elif typed is not None and typed.name == "open":
             self._open(typed.arguments)

@@ -14,15 +14,13 @@ from punie.adapters.console.forms import typed_forms
 from punie.adapters.console.questions import ConsoleBroker, HeadlessBroker
 from punie.adapters.console.tally import RunTally
 from punie.application.agent import PunieAgent
-from punie.commands.chat.session import INTERRUPTED, LEAVING, ChatSession
+from punie.commands.chat.session import INTERRUPTED, ChatSession, leaves
 from punie.commands.exit_of_turn import exit_of_turn
 from punie.commands.mentions import mentioned
 from punie.commands.running import Exit, beside, person_is_here, watch_signals, wrong
 from punie.commands.setup.person import EXIT_OF_KIND
 from punie.domain.errors import EngineError, PunieError
-from punie.domain.session.prompt_files import typed_in
 from punie.domain.tools.catalog import ClientCapabilities
-from punie.domain.values.content import Prompt
 from punie.ports.people import Peer
 
 LINE_BYTES = 1_048_576
@@ -74,8 +72,7 @@ class _Lines:
                     sys.stderr.write("> ")
                     sys.stderr.flush()
                 line = await anyio.to_thread.run_sync(_line, abandon_on_cancel=True)
-                typed = typed_in(Prompt.of_text(line))
-                if not line or (typed is not None and typed.name in LEAVING):
+                if not line or leaves(line):
                     return
                 if line.strip():
                     await self._run(line.strip())

@@ -15,6 +15,7 @@ from punie.commands.chat.conversation import Conversation
 from punie.commands.chat.session import ChatSession
 from punie.commands.running import CommandError, watch_signals
 from punie.domain.errors import PunieError
+from punie.domain.model.provider import DIRECT
 from punie.domain.session.session import OpenedSession
 from punie.domain.values.display import display_safe
 
@@ -73,6 +74,8 @@ def _begin(talk: Conversation, chat: ChatSession, opened: OpenedSession) -> None
     facts.session, facts.mode, facts.model = opened.id[:ID_CHARS], options.mode.value, options.models.choice.model
     head = f"Punie {__version__}" if chat.session is None else "Going on"
     talk.sink.say(talk.paint.line(head, "bold", f"  {display_safe(str(chat.cwd))}"))
+    if facts.model == DIRECT:
+        talk.sink.say(talk.paint.line("Without a model: what you type is a command. `punie setup model` chooses one."))
     talk.sink.say(talk.paint.line("/help lists commands and keys. Ctrl-D leaves.", "dim"))
     talk.screen.work(talk.sink.busy)
     talk.began(opened.id)

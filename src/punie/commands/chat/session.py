@@ -21,10 +21,15 @@ from punie.commands.running import EXIT_OF_SIGNAL, start_logging
 from punie.domain.session.session import OpenedSession, SessionSpec
 from punie.ports.people import Peer
 
-LEAVING = frozenset({"exit", "quit"})
-"""The commands of the front end that end a conversation."""
+_LEAVING = frozenset({"exit", "quit"})
 
 INTERRUPTED = EXIT_OF_SIGNAL[signal.SIGINT]
+
+
+def leaves(line: str) -> bool:
+    """Whether the line ends the conversation: `/exit` or `/quit`, or one of these words alone."""
+    first, *more = line.lower().split() or [""]
+    return first.removeprefix("/") in _LEAVING and (first.startswith("/") or not more)
 
 
 @define(slots=False)

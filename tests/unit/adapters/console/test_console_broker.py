@@ -28,6 +28,7 @@ from punie.domain.permission.flow import (
 from punie.domain.tools.tool import ToolKind
 from punie.domain.values.content import Diff
 from punie.domain.values.json_value import freeze_object
+from punie.mechanics.questions import choices
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02")]
 
@@ -64,6 +65,13 @@ async def test_whatever_a_newcomer_types_picks_its_option(typed: str, option: st
     outcome, shown = await ask(typed)
     assert outcome == Selected(option)
     assert "[o] Allow once  [s] Allow for this session  [r] Reject" in shown
+
+
+def test_the_first_word_of_a_name_chooses_it_where_no_other_begins_with_it() -> None:
+    _, places = choices([("Allow once", True), ("Always allow: in /p: write_file", True), ("Reject", False)])
+    assert (places["always"], places["always allow"], places["reject"]) == (1, 1, 2)
+    _, places = choices([("Allow once", True), ("Allow for this session", True), ("", False)])
+    assert "allow" not in places
 
 
 @given(st.text(max_size=8))

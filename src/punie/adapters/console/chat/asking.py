@@ -33,9 +33,11 @@ class ScreenBroker(PermissionBroker):
         whole, prompted = self._painted(question), self.paint.lines(prompt.split("  "), "yellow", indent=2)
         if question.diffs:
             self.changes_shown(question.call_id)
-        return await self.hear(
-            asking(self.screen.say, whole, prompted, answers, answers[""], f"{CHOICES_HINT} Enter rejects.")
-        )
+
+        def say(text: str) -> None:
+            (self.screen.say if prompted in text else self.say)(text)  # the question is painted already
+
+        return await self.hear(asking(say, whole, prompted, answers, answers[""], f"{CHOICES_HINT} Enter rejects."))
 
     def say(self, text: str) -> None:
         """Print a part of a form."""

@@ -22,6 +22,7 @@ import anyio.to_thread
 from attrs import define, field
 
 from punie.domain.values.content import Image
+from punie.domain.values.display import counted
 from punie.domain.values.file_kind import PICTURE_LIMIT_BYTES, picture_type
 from punie.mechanics.piped_process import PipedProcess, start_piped
 
@@ -51,10 +52,10 @@ class Pasted:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         if (path := _dragged(text)) is not None and (word := self.picture(_read(path), path.name)) is not None:
             return f"{word} "
-        lines = text.count("\n") + 1
+        lines = len(text.removesuffix("\n").split("\n"))
         if lines <= PASTED_LINES and len(text) <= PASTED_CHARS:
             return text
-        word = self._word("pasted text", f"{lines:,} lines")
+        word = self._word("pasted text", counted(lines, "line") if lines > 1 else counted(len(text), "character"))
         self._texts[word] = text
         return word
 

@@ -20,7 +20,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from punie.adapters.console.chat.screen import Screen
 from punie.commands.chat import conversation, line_by_line
 from punie.commands.chat.on_screen import talk
-from punie.commands.chat.session import ChatSession
+from punie.commands.chat.session import ChatSession, leaves
 from punie.commands.running import CommandError
 from punie.domain.errors import PunieError
 from tests.e2e.screen import Screen as Model
@@ -218,3 +218,14 @@ def test_without_a_screen_a_failure_is_the_exit_code(
         anyio.run(line_by_line.talk, chat(tmp_path / "other", session="last"))
     with pytest.raises(PunieError):
         anyio.run(line_by_line.talk, chat(tmp_path, session="sess_0123456789"))
+
+
+@pytest.mark.parametrize(
+    ("line", "ends"),
+    [
+        ("/exit", True), (" /quit now", True), ("exit", True), ("Quit ", True),
+        ("exit the loop early", False), ("", False), ("/exits", False),
+    ],
+)  # fmt: skip
+def test_the_words_that_leave_do_so_without_their_slash_where_they_are_alone(line: str, ends: bool) -> None:
+    assert leaves(line) is ends

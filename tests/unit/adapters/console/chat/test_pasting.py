@@ -26,9 +26,10 @@ def test_a_long_pasted_text_is_one_word_in_the_line() -> None:
     pasted = Pasted()
     assert pasted.word("short\r\ntext\r") == "short\ntext\n"
     word = pasted.word("line\n" * 30)
-    assert word == "[pasted text 1: 31 lines]"
+    assert word == "[pasted text 1: 30 lines]"
     assert pasted.whole(f"look: {word}!") == "look: " + "line\n" * 30 + "!"
     assert pasted.whole("[pasted text 2: 1 lines]") == "[pasted text 2: 1 lines]"
+    assert pasted.word("x" * 3_000) == "[pasted text 2: 3,000 characters]"
 
 
 def test_a_picture_that_is_dragged_to_the_terminal_is_one_word_in_the_line(tmp_path: Path) -> None:
