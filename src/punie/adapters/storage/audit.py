@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
@@ -51,7 +51,7 @@ LINKS = "number, hash, at"
 
 
 @define
-class SqlAuditTrail(AuditTrail):
+class SqlAuditTrail(ABC):
     """Appends to the chain of `writer`; lives as long as the process. Rows are kept for `kept_days`.
 
     Where the database cannot be used for good, decisions are not written down, which the log of `state` says.
@@ -254,7 +254,7 @@ class SqlAuditTrail(AuditTrail):
         return None
 
 
-class SqliteAuditTrail(SqlAuditTrail):
+class SqliteAuditTrail(SqlAuditTrail, AuditTrail):
     """The trail in the user's database: one chain for all processes."""
 
     order: ClassVar[str] = "number"
@@ -263,7 +263,7 @@ class SqliteAuditTrail(SqlAuditTrail):
         await self.state.looked_up("PRAGMA wal_checkpoint(TRUNCATE)")  # it may have the key from the beginning
 
 
-class PostgresAuditTrail(SqlAuditTrail):
+class PostgresAuditTrail(SqlAuditTrail, AuditTrail):
     """The trails of many installations on a server; this one's is that of `writer`."""
 
     order: ClassVar[str] = "place"
