@@ -165,6 +165,21 @@ async def test_a_turn_that_was_handed_on_is_found_while_its_process_lives_and_ca
     assert [known.how for known in await other.known()] == ["end_turn"]
 
 
+async def test_a_turn_that_its_process_let_go_of_is_found_by_that_process_too(books: Books) -> None:
+    book = await books.next()
+    steps = await book.begin(ORDER)
+    await steps.took(StepKind.REQUEST, "m")
+    steps.let_go()
+    assert list(await book.open_elsewhere()) == [ORDER]
+    with pytest.raises(SessionStoreError):
+        await steps.took(StepKind.CALL, "too_late")
+    taken = await book.claim("t-1")
+    assert taken is not None
+    assert list(await book.open_elsewhere()) == []
+    await taken.ended("end_turn")
+    assert [known.how for known in await book.known()] == ["end_turn"]
+
+
 async def test_a_turn_that_is_called_off_takes_no_further_step(books: Books) -> None:
     book = await books.next()
     steps = await book.begin(ORDER)

@@ -41,7 +41,9 @@ class MemorySteps(TurnSteps):
             self.entry.known = evolve(self.entry.known, server="")
 
     def let_go(self) -> None:
-        self.server = ""
+        if self.entry.known.server == self.server:
+            self.entry.known = evolve(self.entry.known, server="")
+        self.server = "gone"
 
 
 @define(eq=False)

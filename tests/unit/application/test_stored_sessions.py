@@ -12,10 +12,10 @@ import pytest
 from attrs import define, field
 
 from punie.application.sessions.broken_turn import BrokenTurn
-from punie.application.sessions.kept_record import StoredMemory
 from punie.application.sessions.log_reading import PAGE
 from punie.application.sessions.recorder import EngineMemory
 from punie.application.sessions.stored import StoredSessions
+from punie.application.sessions.stored_memory import StoredMemory
 from punie.domain.errors import SessionHeldError, SessionStoreError, UnknownSessionError, UnreadableSnapshotError
 from punie.domain.model.provider import Effort, ModelChoice
 from punie.domain.session.events import (

@@ -23,7 +23,7 @@ from punie.application.sessions.recorder import SessionRecorder
 from punie.application.sessions.turn_places import TurnPlaces
 from punie.application.turns.keeping import TurnKeeping
 from punie.application.turns.live_session import LiveSession
-from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
+from punie.domain.errors import LeaseLostError, SessionStoreError, SettingsError, UnknownSessionError
 from punie.domain.session.events import NoticeGiven, RequestEnded, TextDelta, ToolCallAnnounced, TurnEnded
 from punie.domain.session.log import LogEntry, PromptAccepted, PromptFilled, SessionBegun
 from punie.domain.session.open_calls import NEVER_BEGAN
@@ -38,6 +38,7 @@ from punie.ports.people import Peer
 from punie.ports.turns import StepKind, TurnOrder, TurnStatus
 from tests.fakes.clock import FakeClock
 from tests.fakes.engine_side import FakeEventSink
+from tests.fakes.memory_sessions import MemorySessionStore
 from tests.fakes.memory_turns import MemoryTurnBook
 from tests.unit.application.test_agent_sessions import SPEC, benches, events_of
 
@@ -362,11 +363,40 @@ async def test_a_turn_that_is_called_off_ends_in_the_middle_of_a_request(monkeyp
         assert book.most_at_once == 1
         assert agent.busy(sessions[1])
         monkeypatch.setattr("punie.application.agent.LOOK_S", 3_600.0)
-        looks = book.looks
-        while book.looks == looks:  # the next look is in an hour, for which the end of the process does not wait
-            await anyio.lowlevel.checkpoint()
+        await (
+            anyio.wait_all_tasks_blocked()
+        )  # the next look is in an hour, for which the end of the process does not wait
         other.cancel()
         await run(other)
+
+
+@pytest.mark.parametrize("fails", ["the log", "the session"])
+async def test_a_turn_whose_session_could_not_be_opened_is_found_again(
+    fails: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was claimed by then; else it would be open in a process that does nothing about it."""
+    (bench,) = benches()
+    died, stored = MemoryTurnBook("1"), bench.stored
+    assert stored is not None
+    await died.begin(ORDER)
+    died.alive.clear()
+    stored.book = book = MemoryTurnBook("2", died.entries)
+    stored.goes_on = True
+    called = ToolCallAnnounced("c", "look", "Look", ToolKind.READ)
+    log = (entry(1, SessionBegun("/p")), entry(2, PromptAccepted("t-1", GO)), entry(3, called))
+    await stored.store.release(await stored.store.begin("s-1", log))
+    if fails == "the session":
+        bench.refuses = SettingsError("config.toml", "it is broken")
+    else:
+
+        async def full(*_: object, **__: object) -> None:
+            raise SessionStoreError("the disk is full")
+
+        monkeypatch.setattr(MemorySessionStore, "append", full)
+    async with bench.agent() as agent:
+        with pytest.raises((SettingsError, SessionStoreError)):
+            await agent.load_session("s-1", SPEC, bench.peer)
+        assert list(await book.open_elsewhere()) == [ORDER]
 
 
 @pytest.mark.parametrize("adopts", [False, True], ids=["a client that shows notices", "one that waits for the end"])

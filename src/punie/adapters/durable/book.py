@@ -153,13 +153,13 @@ class DbosTurnBook(TurnBook):
         DBOS.register_queue(self._queue, polling_interval_sec=POLL_S, on_conflict="never_update")
 
     def _is_elsewhere(self, status: Any) -> bool:
-        """Whether no turn of this process, nor one of a process that is known to live, has that workflow."""
+        """Whether no hand of this process has that workflow, nor another process that is known to live."""
         if status.workflow_id in HANDS:
             return status.workflow_id in self._late
         if status.queue_name == LEFT and status.status == "ENQUEUED":
             return True
         process = _process_in(status.executor_id or "")
-        return process is None or self.processes.lives(process) is not True
+        return process is None or process == self.processes.own() or self.processes.lives(process) is not True
 
     @property
     def _server(self) -> str:

@@ -12,7 +12,7 @@ from punie.application.remote.reception import Reception
 from punie.application.remote.room import Asked
 from punie.application.remote.seat import ClientSeat, SeatedBroker, SeatedElicitor, told_by_the_server
 from punie.application.turns.live_session import LiveSession
-from punie.domain.errors import LeaseLostError, PunieError, SessionStoreError, UnknownSessionError
+from punie.domain.errors import LeaseLostError, PunieError, SessionHeldError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import SessionEvent
 from punie.domain.session.session import SessionSpec
 from punie.domain.values.person import Person
@@ -129,7 +129,8 @@ class TurnRecovery:
             reception.forget(room)
             if order.turn_id not in self._not_before_s:  # said once
                 self.log.info("turn %s: not taken up: %s", order.turn_id, error)
-            self._not_before_s[order.turn_id] = anyio.current_time() + HELD_S
+            soon = isinstance(error, (LeaseLostError, SessionHeldError, SessionStoreError))
+            self._not_before_s[order.turn_id] = anyio.current_time() + (HELD_S if soon else BROKE_S)
         except BaseException:
             reception.forget(room)
             raise

@@ -30,7 +30,7 @@ class BrokenTurn:
 
     `sequence` is that of the prompt, 0 where every turn has ended. `prompt` is as the model had it, `used` what its
     requests cost and `announced` the number of its calls. `within` says that the engine goes on from its own memory of
-    this turn, `past` are the calls since then, oldest first, and `steps` is where its steps are recorded.
+    this turn, `past` are the calls since then, oldest first, and `steps` records its steps, until it goes on.
     """
 
     turn_id: str = ""

@@ -14,7 +14,8 @@ from punie.application.sessions.broken_turn import BrokenTurn
 from punie.application.sessions.gathering import EntryGatherer
 from punie.application.sessions.log_reading import Conversation, LoggedTurn, logged_turns
 from punie.application.sessions.recorder import Cut, EngineMemory, SessionRecord, Tell, Warn, unheard
-from punie.domain.errors import LeaseLostError, SessionStoreError, UnreadableSnapshotError
+from punie.application.sessions.stored_memory import StoredMemory
+from punie.domain.errors import LeaseLostError, SessionStoreError
 from punie.domain.model.provider import ModelChoice
 from punie.domain.permission.policy import HARMLESS_KINDS
 from punie.domain.session.events import (
@@ -36,10 +37,8 @@ from punie.domain.session.log import (
     Rewound,
     SessionSummary,
     SituationTold,
-    is_taken_back,
     title_of,
 )
-from punie.domain.session.transcript import TranscriptBuilder, before_last_prompt
 from punie.domain.tools.execution import CallStatus
 from punie.domain.values.display import one_line
 from punie.ports.engine import Engine
@@ -82,9 +81,15 @@ class KeptSession:
     broken: BrokenTurn | None = None
 
     async def let_go(self) -> None:
-        """Release the lease, in bounded time; where that fails the lease expires."""
+        """Release the lease, in bounded time, and leave a turn that did not go on to any process.
+
+        A lease that cannot be released expires.
+        """
         with anyio.move_on_after(WRITE_LIMIT_S, shield=True), contextlib.suppress(SessionStoreError):
             await self.store.release(self.lease)
+        if self.broken is not None and self.broken.steps is not None:
+            with anyio.move_on_after(WRITE_LIMIT_S, shield=True):
+                await self.broken.steps.hand_on()
 
     async def forget(self) -> None:
         """Delete the session, which could not be opened, in bounded time; where that fails it stays, and is empty."""
@@ -166,77 +171,6 @@ class LogWriter:
         except SessionStoreError as error:
             self.log.info("session %s: its lease was not renewed: %s", self.kept.lease.session_id, error)
         return True
-
-
-@frozen
-class StoredMemory:
-    """Reads engine memories from the store; lives as long as the caller needs it."""
-
-    store: SessionStore
-    session_id: str
-    log: logging.Logger
-
-    async def of(self, engine: Engine) -> EngineMemory:
-        """The memory for that engine; the whole log where the engine cannot read its snapshot.
-
-        Raises `SessionStoreError`.
-        """
-        memory = await self.named(engine.name)
-        if memory.snapshot is None:
-            return memory
-        return memory if await self._can_be_opened(memory, engine) else await self.whole()
-
-    async def _can_be_opened(self, memory: EngineMemory, engine: Engine) -> bool:
-        try:
-            await memory.opened(engine, self.session_id).aclose()
-        except UnreadableSnapshotError as error:
-            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error.cause)
-            return False
-        return True
-
-    async def named(self, engine: str) -> EngineMemory:
-        """As `of`, by the engine's name, without a test whether the engine can read the snapshot."""
-        snapshot = await self._snapshot()
-        if snapshot is None or snapshot.engine != engine:
-            return await self.whole()
-        if is_taken_back(snapshot.sequence, await self.store.rewinds(self.session_id)):
-            return await self.whole()
-        since = await self._taken(snapshot.sequence)
-        return await self.whole() if since.forgotten else EngineMemory(snapshot.state, since.build())
-
-    async def within(self, engine: Engine, broken: BrokenTurn) -> EngineMemory:
-        """The memory with which the engine goes on in a turn that was broken off; says in `broken` how it does.
-
-        The engine has what it kept within the turn. Without that it begins the turn again, if no call was made yet, and
-        else goes by the log. Raises `SessionStoreError`.
-        """
-        snapshot = await self._snapshot()
-        if snapshot is not None and snapshot.engine == engine.name and snapshot.sequence >= broken.sequence:
-            memory = EngineMemory(snapshot.state)
-            if await self._can_be_opened(memory, engine):
-                broken.within = True
-                broken.since((await self._taken(snapshot.sequence)).build())
-                return memory
-        memory = await self.of(engine)
-        return memory if broken.announced else EngineMemory(memory.snapshot, before_last_prompt(memory.since))
-
-    async def whole(self) -> EngineMemory:
-        """The whole log as a transcript. Raises `SessionStoreError`."""
-        return EngineMemory(None, (await self._taken(0)).build())
-
-    async def _snapshot(self) -> EngineSnapshot | None:
-        try:
-            return await self.store.snapshot(self.session_id)
-        except SessionStoreError as error:
-            self.log.warning("session %s: it goes on from its log: %s", self.session_id, error)
-            return None
-
-    async def _taken(self, after: int) -> TranscriptBuilder:
-        builder = TranscriptBuilder()
-        async for page in Conversation(self.store, self.session_id, after):
-            for entry in page:
-                builder.take(entry.event)
-        return builder
 
 
 @define(eq=False)

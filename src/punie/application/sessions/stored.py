@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 from attrs import define, evolve, field
 
 from punie.application.sessions.broken_turn import BrokenTurn
-from punie.application.sessions.kept_record import RENEW_S, KeptSession, StoredMemory
+from punie.application.sessions.kept_record import RENEW_S, KeptSession
 from punie.application.sessions.log_reading import Conversation
 from punie.application.sessions.recorder import EngineMemory, Tell
+from punie.application.sessions.stored_memory import StoredMemory
 from punie.application.sessions.turn_places import TurnPlaces
 from punie.domain.errors import LeaseLostError, SessionStoreError, UnknownSessionError
 from punie.domain.session.events import ContextUsed, TurnEnded
@@ -60,12 +61,12 @@ class StoredSessions:
         `UnknownSessionError`, `SessionHeldError` and `SessionStoreError`.
         """
         await self.must_be(session_id, owner)
-        lease = await self.store.acquire(session_id)
+        lease, turn = await self.store.acquire(session_id), BrokenTurn()
         try:
-            end, broken = await self._closed(lease, tell)
+            end, broken = await self._closed(lease, turn, tell)
             summary = await self.store.summary(session_id) or SessionSummary(session_id, "")
         except BaseException:
-            await KeptSession(self.store, lease).let_go()
+            await KeptSession(self.store, lease, broken=turn).let_go()
             raise
         after = summary.last_sequence + 1
         return KeptSession(self.store, lease, after, summary, end.choice, end.context, end.told, end.sent, broken)
@@ -127,12 +128,14 @@ class StoredSessions:
             owed = tuple(event for event in owed if not isinstance(event, (ContextUsed, TurnEnded)))
         return owed, broken
 
-    async def _closed(self, lease: SessionLease, tell: Tell | None) -> tuple[LogEnd, BrokenTurn | None]:
-        """Log the end of a turn whose process died, so that every reader of the log sees the same.
+    async def _closed(
+        self, lease: SessionLease, turn: BrokenTurn, tell: Tell | None
+    ) -> tuple[LogEnd, BrokenTurn | None]:
+        """Log the end of the `turn` whose process died, so that every reader of the log sees the same.
 
         A turn that goes on, which is returned as well, is not ended; the calls that its process was making are.
         """
-        session_id, end, turn = lease.session_id, LogEnd(), BrokenTurn()
+        session_id, end = lease.session_id, LogEnd()
         prompt = await self.store.last_prompt(session_id)
         short = tell is None and not is_taken_back(prompt, await self.store.rewinds(session_id))
         after = max(0, prompt - LogEnd.LOOKS_BACK) if short else 0

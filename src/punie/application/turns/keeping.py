@@ -63,7 +63,7 @@ class TurnKeeping:
 
     def go_on(self, broken: BrokenTurn) -> None:
         """Record further steps of a turn that another process began."""
-        self.broken, self.steps = broken, broken.steps
+        self.broken, self.steps, broken.steps = broken, broken.steps, None
         if broken.accepted is not None:
             self.session.recorder.go_on(broken.accepted, broken.announced)
 
