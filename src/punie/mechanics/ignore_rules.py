@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from io import BytesIO
+from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from punie.mechanics.files import read_path
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     Stack: TypeAlias = tuple[tuple[str, IgnoreFilter], ...]
 
 _RULES_LIMIT_BYTES = 500_000
-_STARS_IN_NAME = 4
-_DEEP_STARS = 3
+_PATTERNS_LIMIT = 2_000
+_PATTERN_BYTES = 1_000
+_STARS = 4
+_STARS_IN_NAME = 3
 
 
 class IgnoreRules:
@@ -86,17 +89,16 @@ def matcher(patterns: Iterable[bytes]) -> IgnoreFilter:
     from dulwich.wildmatch import MalformedPattern
 
     usable = IgnoreFilter(())
-    for pattern in patterns:
-        if not is_costly(pattern):
-            with suppress(MalformedPattern):
-                usable.patterns.append(Pattern(pattern))
+    for pattern in islice((one for one in patterns if not is_costly(one)), _PATTERNS_LIMIT):
+        with suppress(MalformedPattern):
+            usable.patterns.append(Pattern(pattern))
     return usable
 
 
 def is_costly(pattern: bytes) -> bool:
-    """Whether a pattern has so many stars that a backtracking matcher could take seconds for one long name."""
-    parts = pattern.split(b"/")
-    return parts.count(b"**") > _DEEP_STARS or any(len(re.findall(rb"\*+", part)) > _STARS_IN_NAME for part in parts)
+    """Whether a backtracking matcher could take seconds for one long path, during which nothing else runs."""
+    stars = [len(re.findall(rb"\*+", part)) for part in pattern.split(b"/")]
+    return len(pattern) > _PATTERN_BYTES or sum(stars) > _STARS or max(stars) > _STARS_IN_NAME
 
 
 def _decide(stack: Stack, path: str, *, is_folder: bool) -> bool:

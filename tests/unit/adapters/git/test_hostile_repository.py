@@ -224,12 +224,16 @@ async def test_a_linked_working_tree_and_a_submodule_s_parent_work(tmp_path: Pat
 async def test_costly_ignore_rules_do_not_hang_the_status(tmp_path: Path) -> None:
     trap = Trap(tmp_path, tmp_path / "mark")
     trap.git("init", "-q")
-    (tmp_path / ".gitignore").write_text("*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a/" * 20 + "b\n*.log\n")
+    costly = ["*a*a*a*a*a*a*a*a*a*a*b", "*a*a*a*ab", "**/a/" * 20 + "b", "**/*a*a*a/**/*a*a*a/**/b", "a" * 200_000]
+    (tmp_path / ".gitignore").write_text("\n".join(("*.log", *costly, *map(str, range(20_000)))) + "\n")
     (tmp_path / ("a" * 250)).write_text("x")
     (tmp_path / "x.log").write_text("x")
+    deep = tmp_path.joinpath(*["a" * 60] * 30)
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x")
     with anyio.fail_after(10):
         status = await DulwichRepository(str(tmp_path), (str(tmp_path),)).status()
-    assert status.untracked == (".gitignore", "a" * 250)
+    assert status.untracked == (".gitignore", f"{'a' * 60}/", "a" * 250)
 
 
 async def test_a_named_pipe_among_git_s_files_holds_up_nothing(trap: Trap) -> None:
