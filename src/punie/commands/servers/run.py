@@ -184,7 +184,7 @@ def check_text(check: Check) -> str:
     """One line about one server."""
     name = one_line(check.info.name)
     if check.ok:
-        return f"ok    {name}: {counted(check.info.tools, 'tool')} in {check.took_ms:.0f} ms\n"
+        return f"ok    {name}: {counted(check.info.tools or 0, 'tool')} in {check.took_ms:.0f} ms\n"
     reason = one_line(check.info.message, 2_000) or f"it is {check.info.status.value}"
     return f"{'FAIL' if check.info.status is ServerStatus.ERROR else 'skip'}  {name}: {reason}\n"
 
