@@ -298,8 +298,8 @@ grow with their conversations: the engine's history of each open session is in m
 
 {two}
 
-`--max-sessions` is 100 unless you set it; the servers here had 1,000 each. A server has at most 64 connections of
-clients.
+`--max-sessions` is 100 unless you set it; the servers here had 1,000 each. A server takes as many
+connections of clients, but never fewer than 64.
 """
 
 
