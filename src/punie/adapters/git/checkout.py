@@ -30,7 +30,7 @@ from dulwich.repo import Repo
 from punie.domain.errors import OutsideWorkspaceError, ToolFailedError
 from punie.domain.values.paths import is_inside
 from punie.mechanics.files import NO_LINK, NO_WAIT, opened_folder, read_file
-from punie.mechanics.ignore_rules import top_of
+from punie.mechanics.ignore_rules import is_costly, top_of
 
 FILE_LIMIT_BYTES = 100_000_000
 
@@ -53,8 +53,17 @@ def _open_no_link(path: Any) -> IO[bytes]:
     return open(path, "rb", opener=lambda name, flags: _opened(name, flags | NO_LINK))
 
 
+class _Pattern(dulwich.attrs.Pattern):
+    """A pattern of a .gitattributes file; one that would take minutes to match freezes no process."""
+
+    def __init__(self, pattern: bytes, base: bytes = b"") -> None:
+        if is_costly(pattern):
+            raise ValueError(f"a pattern of its attributes is too costly to match: {pattern[:80]!r}")
+        super().__init__(pattern, base)
+
+
 for _module in (dulwich.attrs, dulwich.file, dulwich.object_store, dulwich.repo):  # which take no opener
-    vars(_module).update(open=_open, open_nofollow_read=_open_no_link)
+    vars(_module).update(open=_open, open_nofollow_read=_open_no_link, Pattern=_Pattern)
 
 
 TreeEntries = dict[bytes, tuple[int, ObjectID]]

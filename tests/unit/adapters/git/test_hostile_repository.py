@@ -268,3 +268,13 @@ async def test_a_repository_that_the_library_does_not_know_is_told_so(trap: Trap
     (trap.top / ".git" / "index").write_bytes(b"DIRC\0\0\0\x63\0\0\0\0" + bytes(20))
     with pytest.raises(ToldToModel, match="cannot be used here"):
         await repository.status()
+
+
+async def test_costly_attributes_do_not_hang_a_commit(trap: Trap) -> None:
+    (trap.top / ".gitattributes").write_text("**/*a*a*a/**/*a*a*a/**/b text\n")
+    deep = trap.top.joinpath(*["a" * 60] * 30)
+    deep.mkdir(parents=True)
+    (deep / "x").write_text("x")
+    repository = DulwichRepository(str(trap.top), (str(trap.top),))
+    with anyio.fail_after(10), pytest.raises(ToldToModel, match="costly"):
+        await repository.add_and_commit("deep", (str(deep / "x"),))
