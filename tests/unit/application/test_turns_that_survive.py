@@ -264,6 +264,21 @@ async def test_a_turn_is_open_until_the_log_has_its_end(monkeypatch: pytest.Monk
     assert (parts.did, parts.book.entries["t-1"].known.status) == (["flush"] * 3, TurnStatus.ENDED)
 
 
+@pytest.mark.parametrize("how", ["end_turn", "cancelled"])
+async def test_a_turn_whose_session_closes_before_the_log_has_the_end_is_left_to_whoever_finds_it(how: str) -> None:
+    """But not one that was cancelled, which must not go on: the log gets its end when the session is loaded."""
+    parts = Parts(flushes=iter([False] * 9))
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as parts.tasks:
+            keeping = parts.keeping()
+            await keeping.begin("t-1")
+            await keeping.ended(how)
+            await anyio.wait_all_tasks_blocked()
+            parts.tasks.cancel_scope.cancel()
+    found = [order.turn_id for order in await parts.book.open_elsewhere()]
+    assert (found, parts.book.entries["t-1"].known.how) == ((["t-1"], "") if how == "end_turn" else ([], how))
+
+
 async def test_a_turn_that_was_called_off_is_cancelled_and_one_whose_book_was_away_is_ended_in_it() -> None:
     parts = Parts()
     keeping = parts.keeping()

@@ -135,9 +135,9 @@ class TurnKeeping:
         return steps
 
     async def ended(self, how: str) -> None:
-        """Record the end of the turn, once the log has it; never raises.
+        """Record the end of the turn, once the log has it, and that of a cancelled turn at once; never raises.
 
-        A process that dies before leaves an open turn, which another one brings to its end.
+        A process that dies before, or a session that closes, leaves an open turn, which goes on to its end elsewhere.
         """
         if self.steps is None:
             return
@@ -146,7 +146,7 @@ class TurnKeeping:
 
     async def _logged(self, steps: TurnSteps, how: str) -> bool:
         record = self.session.recorder.record
-        if not await record.flush():
+        if not await record.flush() and how != StopReason.CANCELLED.value:  # a cancelled turn must not go on
             return False
         if record.is_lost:  # whoever has the session says how the turn ends
             steps.let_go()
@@ -155,8 +155,12 @@ class TurnKeeping:
         return True
 
     async def _logged_later(self, steps: TurnSteps, how: str) -> None:
-        while not await self._logged(steps, how):  # noqa: ASYNC110 - no one tells when the store is back
-            await anyio.sleep(AGAIN_S)
+        try:
+            while not await self._logged(steps, how):  # noqa: ASYNC110 - no one tells when the store is back
+                await anyio.sleep(AGAIN_S)
+        except BaseException:  # the session closes
+            steps.let_go()
+            raise
 
     def _warn(self, error: SessionStoreError) -> None:
         self.session.log.warning("session %s: its turn may end with its process: %s", self.session.id, error)
