@@ -48,10 +48,15 @@ class CommandParser(argparse.ArgumentParser):
             self.set_defaults(**{self.rest: rest})
         found, unknown = super().parse_known_args(words, namespace)
         if unknown:
-            words = [word for word in unknown if not word.startswith("-")]
-            quotes = " Words that belong together need quotes." if self.rest is None else " A command goes behind `--`."
-            self._unrecognized(unknown, quotes if words == unknown else "")
+            is_text = not any(word.startswith("--") for word in unknown) and not all(map(_is_flag, unknown))
+            self._unrecognized(unknown, self._about_words() if is_text else "")
         return found, unknown
+
+    def _about_words(self) -> str:
+        if self.rest is not None:
+            return " A command goes behind `--`."
+        takes_words = any(not action.option_strings for action in self._actions)
+        return " Words that belong together need quotes." if takes_words else f" {self.prog} takes flags, and no other words."
 
     def _unrecognized(self, unknown: Sequence[str], hint: str) -> NoReturn:
         """Name the words that are not understood with the flag that was meant, or else with the hint."""
@@ -79,6 +84,10 @@ class CommandParser(argparse.ArgumentParser):
             near = (self._meant(value) if " " not in self.prog else "") or did_you_mean(value, there)
             what = f"there is no {value!r}.{near} There are {', '.join(there)}."
             raise argparse.ArgumentError(action, what)
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-")
 
 
 def new_command(commands: Commands, name: str, help_text: str, run: str, *first: str) -> argparse.ArgumentParser:

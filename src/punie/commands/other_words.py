@@ -21,7 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "status": "punie doctor", "cost": "punie usage", "history": "punie sessions", "diff": "punie changes",
     "revert": "punie undo", "settings": "punie config",
 }  # fmt: skip
-"""What is typed behind `punie`, and the line that does it."""
+"""Words behind `punie`, each with the line that does the same here."""
 
 FLAGS: Final[Mapping[str, str]] = {
     "--yolo": _AUTO, "--full-auto": _AUTO, "--dangerously-skip-permissions": _AUTO, "-c": "--continue",

@@ -148,6 +148,8 @@ def run_changes(*, given: str | None, turn: int | None, cwd: str, session: str |
     if given == VERIFY:
         return run_verify(flags["paths"], cwd, as_json=flags["as_json"])
     action, paths = given if given in {ACCEPT, REJECT} else None, flags["paths"]
+    if given == "all":
+        return wrong("what was accepted too is shown by `punie changes --all`.")
     near = "" if action or given is None else did_you_mean(given, (ACCEPT, REJECT, VERIFY), 0.7)
     if near:
         return wrong(f"there is no session {one_line(given or '', 80)}.{near}")

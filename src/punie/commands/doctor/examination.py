@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import logging
-import textwrap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 import anyio
 from attrs import define, field, frozen
 
+from punie.adapters.console.output import wrapped
 from punie.bootstrap.settings.sources import Traced
 from punie.domain.errors import PunieError
 from punie.domain.values.display import one_line
@@ -62,7 +62,7 @@ class Page:
     def _wrapped(self, head: str, text: str) -> str:
         if self.width is None:
             return f"{head}{text}\n"
-        lines = textwrap.wrap(text, max(self.width - len(_INDENT), 20), break_on_hyphens=False)
+        lines = wrapped(text, max(self.width - len(_INDENT), 20))
         return "".join(f"{_INDENT if number else head}{line}\n" for number, line in enumerate(lines))
 
 

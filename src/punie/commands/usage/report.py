@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -17,7 +16,7 @@ from typing import TypeAlias, TypeVar
 
 from attrs import asdict, frozen
 
-from punie.adapters.console.output import WIDTH, table
+from punie.adapters.console.output import WIDTH, table, wrapped
 from punie.domain.session.turn import CallRecord, TurnRecord, Usage
 from punie.domain.tools.execution import OutcomeCounts, by_outcome
 from punie.domain.tools.tool import ToolDescriptor
@@ -238,7 +237,7 @@ def unused_text(report: UsageReport, disabled: Iterable[str], settings_file: str
         "",
         "[tools]",
         "disabled = [",
-        *textwrap.wrap(f"{listed},", WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False),
+        *(f"    {line}" for line in wrapped(f"{listed},", WIDTH - 4)),
         "]",
     ]
     return "\n".join(lines) + "\n"
