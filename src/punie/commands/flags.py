@@ -55,8 +55,9 @@ class CommandParser(argparse.ArgumentParser):
     def _about_words(self) -> str:
         if self.rest is not None:
             return " A command goes behind `--`."
-        takes_words = any(not action.option_strings for action in self._actions)
-        return " Words that belong together need quotes." if takes_words else f" {self.prog} takes flags, and no other words."
+        if any(not action.option_strings for action in self._actions):
+            return " Words that belong together need quotes."
+        return f" {self.prog} takes flags, and no other words."
 
     def _unrecognized(self, unknown: Sequence[str], hint: str) -> NoReturn:
         """Name the words that are not understood with the flag that was meant, or else with the hint."""
