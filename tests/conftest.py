@@ -25,6 +25,8 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests import measuring, proofs
+from tests.e2e import forking
+from tests.e2e.forking import ForkServer
 from tests.nightly import many
 from tests.rewriting import rewrite_a_share
 
@@ -106,6 +108,17 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("NO_COLOR", "1")
         patch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")  # never the developer's own
         yield home
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer | None]:
+    """What forks the `punie` processes of these tests; `None` where all are executed."""
+    if not forking.is_possible():
+        yield None
+        return
+    server = ForkServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module", params=[pytest.param(("asyncio", {}), id="asyncio")])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e import forking, official_schema, scripts
+from tests.e2e import official_schema, scripts
 from tests.e2e.draft_client import DraftClient
 from tests.e2e.forking import ForkServer
 from tests.e2e.official_schema import OfficialSchema
@@ -30,17 +30,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             seen.add(item.path)
             if len(seen) % ONE_IN == 1 and item.get_closest_marker("executed") is None:
                 item.add_marker(pytest.mark.executed(1))
-
-
-@pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer | None]:
-    """What forks the processes of these tests; `None` where all are executed."""
-    if not forking.is_possible():
-        yield None
-        return
-    server = ForkServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 from attrs import define, field
-from lsprotocol.converters import get_converter
-from lsprotocol.types import METHOD_TO_TYPES
 
 import punie.adapters.language_server.programs as servers
 from landbox.box import held
@@ -173,6 +171,9 @@ async def test_what_is_sent_reads_as_the_protocol_s_own_types(
         assert (await here.call("code", {"do": "rename", "symbol": "Cart.total", "to": "amount"})).succeeded
         (top / "new.py").write_text("import cart\n")
         assert (await here.call("code", {"do": "symbols", "symbol": "amount"})).succeeded
+    from lsprotocol.converters import get_converter
+    from lsprotocol.types import METHOD_TO_TYPES
+
     converter = get_converter()
     methods = {message["method"] for message in sent if "method" in message}
     assert {"initialize", "textDocument/rename", "workspace/didChangeWatchedFiles", "textDocument/didChange"} <= methods

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import anyio
@@ -25,8 +27,21 @@ from punie_ide.events import (
     TurnFinished,
 )
 from punie_ide.permission import Question
+from tests.e2e.forking import KEPT_VARIABLES, ForkServer
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def forks(fork_server: ForkServer | None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The agents of these demos are forked, as in tests/e2e, where an executed one is shown to do as well."""
+    if fork_server is None:
+        yield
+        return
+    for name in [name for name in os.environ if name.startswith("PYTHON") and name not in KEPT_VARIABLES]:
+        monkeypatch.delenv(name)  # a forked process has read it already
+    with fork_server.patched():
+        yield
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def _weak(part: object) -> bool:
 async def test_of_hundreds_of_sessions_opened_and_closed_none_is_alive_and_memory_does_not_grow(
     process: Process, tmp_path: Path
 ) -> None:
-    sessions, step = many(300, 1000), 100
+    sessions, step = many(200, 1000), many(50, 100)
     alive: list[weakref.ref[object]] = []
     blocks: dict[int, int] = {}
     for number in range(1, sessions + 1):

@@ -8,15 +8,11 @@ from typing import Any
 
 import anyio.to_thread
 import pytest
-from anthropic import AsyncAnthropic
-from anthropic._utils import _prepare
 from openai import AsyncOpenAI, Omit
 from openai.resources.chat.completions import completions
 from openai.resources.responses import responses
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from punie.adapters.pydantic_ai import library
@@ -131,6 +127,8 @@ async def test_the_bytes_of_the_agents_sdk_are_the_same_too(
 
 
 async def test_the_bytes_to_anthropic_are_the_same_and_no_message_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    from anthropic._utils import _prepare  # here, since loading it takes over a second in every process that collects
+
     copied: list[bool] = []
 
     def watched(mapping: Any, *given: Any, **more: Any) -> Any:
@@ -149,6 +147,10 @@ async def test_the_bytes_to_anthropic_are_the_same_and_no_message_is_copied(monk
 
 
 async def test_what_anthropics_encoder_cannot_take_is_left_to_its_client() -> None:
+    from anthropic import AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
     sent: list[type] = []
 
     async def create(*, messages: Any) -> None:
