@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shutil
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ import anyio.lowlevel
 import anyio.to_thread
 from attrs import define, field, frozen
 
+from punie.adapters.console.output import columns_of, wrapped
 from punie.domain.permission.flow import Dismissed, PermissionOutcome, PermissionQuestion, Selected, question_lines
 from punie.domain.values.content import Diff
 from punie.domain.values.display import display_exact
@@ -51,8 +53,21 @@ class ConsoleBroker(PermissionBroker):
 
     async def ask(self, question: PermissionQuestion) -> PermissionOutcome:
         prompt, answers = understood(question)
-        whole = "\n".join(shown_question(question, self.cwd)) + "\n"
-        return await self.hear(asking(self.say, whole, f"  {prompt}", answers, answers[""], CHOICES_HINT))
+        lines = [*shown_question(question, self.cwd)]
+        changes = sum(1 for diff in question.diffs for _ in diff_lines(diff, self.cwd))
+        told, changed = lines[: len(lines) - changes], lines[len(lines) - changes :]
+        whole = "\n".join([*map(self._fitted, told), *changed]) + "\n"
+        return await self.hear(
+            asking(self.say, whole, f"{self._fitted(f'  {prompt.rstrip()}')} ", answers, answers[""], CHOICES_HINT)
+        )
+
+    def _fitted(self, line: str) -> str:
+        """The line, at a terminal broken between its words."""
+        columns = shutil.get_terminal_size().columns
+        if not self.out.isatty() or columns_of(line) <= columns:
+            return line
+        indent = line[: len(line) - len(line.lstrip())]
+        return "\n".join(f"{indent}{part}" for part in wrapped(line.lstrip(), max(1, columns - len(indent))))
 
     def say(self, text: str) -> None:
         """Print a part of a question."""

@@ -81,6 +81,20 @@ async def test_only_what_names_an_allowing_option_allows(typed: str) -> None:
     assert isinstance(settled, Allowed) == (typed.strip().lower() in {"o", "s", "y", "yes", "1", "2"})
 
 
+async def test_at_a_narrow_terminal_a_question_is_broken_between_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    out, read = io.StringIO(), iter(["n\n"])
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    asked = question(
+        title="Running make all and a number of other long words", reason="make: builds the whole of the project"
+    )
+    await ConsoleBroker(lambda: next(read), out).ask(asked)
+    shown = out.getvalue()
+    assert max(map(len, shown.split("\n"))) <= 40
+    assert " ".join(shown.split()).startswith("? Running make all and a number of other long words")
+    assert " ".join(shown.split()).endswith("[o] Allow once [s] Allow for this session [r] Reject (Enter rejects)")
+
+
 async def test_an_empty_line_and_the_end_of_the_input_reject_and_the_end_says_so() -> None:
     outcome, shown = await ask("\n")
     assert (isinstance(outcome, Dismissed), "The input has ended" in shown) == (True, False)
