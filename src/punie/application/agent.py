@@ -234,12 +234,6 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
         session = self._opening.get(session_id) or self.place(session_id).session
         return session.options()
 
-    def cancel_turn(self, turn_id: str) -> None:
-        """End the turn of that id, where it runs here."""
-        for place in self._places.values():
-            if place.turn is not None and place.turn.id == turn_id:
-                place.turn.cancel()
-
     def _heed(self, session: LiveSession) -> None:
         """Have turns that survive their process ended where another one calls them off; one task for all of them."""
         if session.durable is not None and self._heeding is None:
@@ -250,8 +244,12 @@ class PunieAgent(TaskOwner, SessionRequests, Agent):
         with heeding:
             while any(place.turn is not None for place in self._places.values()):
                 with suppress(SessionStoreError):
-                    for turn_id in await book.called_off():
-                        self.cancel_turn(turn_id)
+                    called_off = await book.called_off()
+                    for place in self._places.values():
+                        if place.turn is not None and place.turn.id in called_off:
+                            notices = place.session.recorder.notices
+                            notices.warn("The turn was cancelled", f"By `punie turns cancel {place.turn.id}`.")
+                            place.turn.cancel()
                 await anyio.sleep(LOOK_S)
         self._heeding = None
 

@@ -378,9 +378,10 @@ async def test_a_turn_that_is_called_off_ends_in_the_middle_of_a_request(monkeyp
         assert book.most_at_once == 1
         assert agent.busy(sessions[1])
         monkeypatch.setattr("punie.application.agent.LOOK_S", 3_600.0)
-        await (
-            anyio.wait_all_tasks_blocked()
-        )  # the next look is in an hour, for which the end of the process does not wait
+        agent.greet(sessions[0])
+        await anyio.wait_all_tasks_blocked()  # the next look is in an hour: the end of the process does not wait
+        notices = [event for event in bench.client.notifications if isinstance(event, NoticeGiven)]
+        assert [notice.description for notice in notices] == [f"By `punie turns cancel {turn.id}`."]
         other.cancel()
         await run(other)
 
@@ -503,7 +504,7 @@ class Lobby:
             return SimpleNamespace(working=self.working)
 
         self.agent = SimpleNamespace(
-            load_session=load, cancel_turn=lambda turn_id: self.did.append(f"cancel {turn_id}"),
+            load_session=load,
             greet=lambda session_id: self.did.append(f"greet {session_id}"),
             found=self.places.get,
         )  # fmt: skip
