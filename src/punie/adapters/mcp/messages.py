@@ -128,7 +128,7 @@ def in_words(error: BaseException) -> str:
         case _:
             cause = cause_of(error)
             if cause:
-                return f"cannot be reached: {cause}"
+                return f"cannot be reached: {cause}. Check its address, and that it runs"
             text = str(error) or type(error).__name__
             return f"cannot be used: {_short(text)}"
 
