@@ -22,6 +22,7 @@ _PATTERNS_LIMIT = 2_000
 _PATTERN_BYTES = 1_000
 _STARS = 4
 _STARS_IN_NAME = 3
+_NAME_BYTES = 100
 
 
 class IgnoreRules:
@@ -89,22 +90,25 @@ def matcher(patterns: Iterable[bytes]) -> IgnoreFilter:
     from dulwich.wildmatch import MalformedPattern
 
     usable = IgnoreFilter(())
-    for pattern in islice((one for one in patterns if not is_costly(one)), _PATTERNS_LIMIT):
+    for pattern in islice((one for one in patterns if not is_costly(one, _STARS)), _PATTERNS_LIMIT):
         with suppress(MalformedPattern):
             usable.patterns.append(Pattern(pattern))
     return usable
 
 
-def is_costly(pattern: bytes) -> bool:
+def is_costly(pattern: bytes, stars_in_name: int = _STARS_IN_NAME) -> bool:
     """Whether a backtracking matcher could take seconds for one long path, during which nothing else runs."""
     stars = [len(re.findall(rb"\*+", part)) for part in pattern.split(b"/")]
-    return len(pattern) > _PATTERN_BYTES or sum(stars) > _STARS or max(stars) > _STARS_IN_NAME
+    return len(pattern) > _PATTERN_BYTES or sum(stars) > _STARS or max(stars) > stars_in_name
 
 
 def _decide(stack: Stack, path: str, *, is_folder: bool) -> bool:
     for base, rules in reversed(stack):  # the nearest file with a rule for the path decides
         below = os.fsencode(path[len(base) + 1 :])
+        is_long = max(map(len, below.split(b"/"))) > _NAME_BYTES
         for pattern in reversed(rules.patterns):
+            if is_long and is_costly(pattern.pattern):
+                continue
             if pattern.matches(below, is_folder):
                 return pattern.is_exclude
     return False

@@ -225,7 +225,9 @@ async def test_costly_ignore_rules_do_not_hang_the_status(tmp_path: Path) -> Non
     trap = Trap(tmp_path, tmp_path / "mark")
     trap.git("init", "-q")
     costly = ["*a*a*a*a*a*a*a*a*a*a*b", "*a*a*a*ab", "**/a/" * 20 + "b", "**/*a*a*a/**/*a*a*a/**/b", "a" * 200_000]
-    (tmp_path / ".gitignore").write_text("\n".join(("*.log", *costly, *map(str, range(20_000)))) + "\n")
+    reports = "report.[0-9]*.[0-9]*.[0-9]*.[0-9]*.json"  # as many projects have it
+    (tmp_path / "report.20260101.120000.1.0.001.json").write_text("x")
+    (tmp_path / ".gitignore").write_text("\n".join(("*.log", reports, *costly, *map(str, range(20_000)))) + "\n")
     (tmp_path / ("a" * 250)).write_text("x")
     (tmp_path / "x.log").write_text("x")
     deep = tmp_path.joinpath(*["a" * 60] * 30)
