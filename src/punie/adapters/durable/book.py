@@ -132,9 +132,10 @@ class DbosTurnBook(TurnBook):
         found = rows(turn_id, *OPEN)
         if not found:
             return None
-        hand = HANDS.setdefault(turn_id, Hand(turn_id, self._threads))  # that of an earlier try, which did not get it
+        earlier = HANDS.get(turn_id)  # that of a try that took too long, or broke
+        hand = HANDS[turn_id] = earlier or Hand(turn_id, self._threads)
         self._late.add(turn_id)
-        is_ours = hand.begun.is_set() or (found[0].queue_name, found[0].status) == (self._queue, "ENQUEUED")
+        is_ours = hand.begun.is_set() or (earlier is not None and found[0].queue_name == self._queue)
         self._listen()
         is_open = is_ours or put(turn_id, self._queue)
         until_s = time.monotonic() + CLAIM_LIMIT_S
