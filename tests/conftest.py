@@ -25,13 +25,13 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tests import measuring, proofs
-from tests.e2e import forking
-from tests.e2e.forking import ForkServer
 from tests.nightly import many
 from tests.rewriting import rewrite_a_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.e2e.forking import ForkServer
 
 _EXAMPLES = many(25, 800)
 hypothesis.settings.register_profile("punie", derandomize=True, deadline=None, database=None, max_examples=_EXAMPLES)
@@ -113,10 +113,12 @@ def punie_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer | None]:
     """What forks the `punie` processes of these tests; `None` where all are executed."""
+    from tests.e2e import forking  # POSIX's alone
+
     if not forking.is_possible():
         yield None
         return
-    server = ForkServer()
+    server = forking.ForkServer()
     yield server
     server.close()
 
