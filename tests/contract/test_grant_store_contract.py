@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.requirement("R-02")]
 ODD_WORDS = "in /a \u202e b, exactly: echo '; DROP TABLE grants' \x00 é語"
 
 
-@pytest.fixture(params=GRANT_STORES.values(), ids=GRANT_STORES)
+@pytest.fixture(params=GRANT_STORES.values(), ids=list(GRANT_STORES))
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[GrantStore]:
     async with request.param(tmp_path) as made:
         yield made
