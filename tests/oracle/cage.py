@@ -35,6 +35,7 @@ def start(base: Path, words: Sequence[str]) -> int:
     if unshare is None or subprocess.run([unshare, *spaces, "true"], check=False, capture_output=True).returncode != 0:
         sys.stderr.write("oracle: no namespaces can be made here (unshare); --uncaged runs without a cage\n")
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the cage ends with this process
     command = [unshare, *spaces, sys.executable, "-m", "tests.oracle", *words]
     return subprocess.run(command, check=False, env={**os.environ, STAGE: f"cage:{base}"}).returncode
 
