@@ -103,6 +103,7 @@ def test_of_two_files_that_name_a_server_the_stronger_counts_and_it_is_said(proj
     assert [config.line for config in found.configs] == ["strong"]
     assert len(found.problems) == 2
     assert all("the server 'a' is not used" in problem for problem in found.problems)
+    assert ["your permission rules for that name hold for it" in problem for problem in found.problems] == [False, True]
 
 
 def test_a_missing_variable_disables_that_server_only(project: Path) -> None:

@@ -63,7 +63,10 @@ def servers_in_files(environ: Mapping[str, str], cwd: str, user_file: Path) -> C
         for config in configs:
             other = found.setdefault(config.name, config)
             if other is not config:
-                problems.append(f"{path}: the server {config.name!r} is not used: {other.place} has one of that name")
+                problems.append(
+                    f"{path}: the server {config.name!r} is not used: {other.place} has one of that name"
+                    + ("; your permission rules for that name hold for it" if origin is ServerOrigin.USER else "")
+                )
             problems += (f"{path}: the server {config.name!r}: {warning}" for warning in config.warnings)
     return ConfiguredServers(tuple(found.values()), tuple(problems))
 
