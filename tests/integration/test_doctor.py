@@ -626,7 +626,9 @@ def test_a_directory_that_is_not_there_or_is_gone_is_refused(
     assert main(list(words)) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.count("is not a directory") == 2
+    refused, gone_too = told.err.splitlines()
+    assert refused.endswith("is not a directory. Name one that exists.")
+    assert "no longer exists" in gone_too
 
 
 # -- itself ------------------------------------------------------------------------------------------------------------
