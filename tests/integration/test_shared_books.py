@@ -48,6 +48,14 @@ class Machines:
         books.state.close()
         assert not books.state.hindered
 
+    async def wrote_then(self, *then: tuple[str, int, int]) -> None:
+        """As `wrote`, by processes so many days ago; the last number is how many days each keeps rows."""
+        clock = time.time
+        for machine, days, kept_days in then:
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(time, "time", lambda days=days: clock() - days * DAY_S)
+                await self.wrote(machine, days, kept_days=kept_days)
+
     async def verified(self, machine: str) -> dict[str, ChainReport]:
         """The report on each chain by the machine's name, as one machine sees them."""
         books = self(machine)
@@ -120,14 +128,8 @@ async def test_the_key_of_a_machine_shows_that_its_chain_was_written_anew(machin
     assert "written anew" in fault
 
 
-async def test_what_is_old_is_deleted_with_a_note_and_no_sooner(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = time.time
-    for machine, days in (("gone", 100), ("a", 40), ("a", 2)):
-        monkeypatch.setattr(time, "time", lambda days=days: clock() - days * DAY_S)
-        await machines.wrote(machine, days)
-    monkeypatch.undo()
+async def test_what_is_old_is_deleted_with_a_note_and_no_sooner(machines: Machines) -> None:
+    await machines.wrote_then(("gone", 100, 400), ("a", 40, 400), ("a", 2, 400))
     found = await machines.verified("a")
     assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (4, None), "gone": (1, None)}
     await machines.wrote("a", 1, kept_days=30)
@@ -143,14 +145,8 @@ async def test_what_is_old_is_deleted_with_a_note_and_no_sooner(
     assert "row 3 was deleted before its time" in ((await machines.verified("a"))["a"].fault or "")
 
 
-async def test_no_word_of_another_machine_makes_up_for_rows_that_this_one_would_have_kept(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = time.time
-    for machine, ago, kept_days in (("a", 100, 400), ("b", 80, 400), ("a", 65, 30), ("a", 32, 30), ("a", 2, 30)):
-        monkeypatch.setattr(time, "time", lambda ago=ago: clock() - ago * DAY_S)
-        await machines.wrote(machine, ago, kept_days=kept_days)
-    monkeypatch.undo()
+async def test_no_word_of_another_machine_makes_up_for_rows_that_this_one_would_have_kept(machines: Machines) -> None:
+    await machines.wrote_then(("a", 100, 400), ("b", 80, 400), ("a", 65, 30), ("a", 32, 30), ("a", 2, 30))
     found = await machines.verified("a")
     assert {name: (one.rows, one.fault) for name, one in found.items()} == {"a": (2, None), "b": (0, None)}, (
         "by what it said itself, though its first such notes are deleted as well"
@@ -162,13 +158,9 @@ async def test_no_word_of_another_machine_makes_up_for_rows_that_this_one_would_
 
 
 async def test_rows_that_this_machine_did_not_see_yet_are_no_old_ones_whatever_is_said_of_their_age(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
+    machines: Machines,
 ) -> None:
-    clock = time.time
-    for machine, ago in (("b", 3), ("a", 2), ("b", 1)):
-        monkeypatch.setattr(time, "time", lambda ago=ago: clock() - ago * DAY_S)
-        await machines.wrote(machine, ago)
-    monkeypatch.undo()
+    await machines.wrote_then(("b", 3, 400), ("a", 2, 400), ("b", 1, 400))
     mine = f"writer = '{machines('b').audit.writer}'"
     machines.execute(f"INSERT INTO punie.audit_pruned SELECT writer, number, hash, 1 FROM punie.audit WHERE {mine}")  # noqa: S608 - our own words
     machines.execute(f"DELETE FROM punie.audit WHERE {mine}")  # noqa: S608 - our own words

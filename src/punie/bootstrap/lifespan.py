@@ -31,7 +31,7 @@ from punie.bootstrap.settings.keys import (
     TURNS_OF_A_PERSON,
 )
 from punie.bootstrap.settings.settings import Settings
-from punie.bootstrap.settings.sources import load_settings, stored_trust, trace_settings
+from punie.bootstrap.settings.sources import load_settings, stored_trust
 from punie.domain.errors import PunieError, SettingsError
 from punie.domain.model.provider import DIRECT
 from punie.domain.session.session import SessionSpec
@@ -274,8 +274,10 @@ class Process:
 
     def _load_engine(self) -> None:
         """Load the engine's library ahead of the first prompt, which raises its failure, and that of kept sessions."""
+        from punie.bootstrap.optional_parts import user_settings
+
         try:
-            settings = trace_settings(self.environ, self.flags, os.devnull).settings  # a session brings the warnings
+            settings = user_settings(self.environ, self.flags)
             engine_of(self.engines, settings)
             self.engines.load(settings[MODEL], settings[ENGINE])
         except PunieError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,9 +9,9 @@ from attrs import evolve
 
 from punie.adapters.local.server_files import FILE_NAME, ConfiguredServers, servers_in_files
 from punie.application.policy.allowed import server_allowed
+from punie.bootstrap.optional_parts import user_settings
 from punie.bootstrap.settings.files import user_settings_file
 from punie.bootstrap.settings.keys import ALLOWED_SERVERS
-from punie.bootstrap.settings.sources import trace_settings
 from punie.domain.servers.entries import broken
 from punie.domain.servers.server import ServerConfig
 
@@ -24,7 +23,7 @@ def user_servers_file(environ: Mapping[str, str]) -> Path:
 
 def permitted(configs: Iterable[ServerConfig], environ: Mapping[str, str]) -> tuple[ServerConfig, ...]:
     """The servers, those made unusable that `allowed.servers` forbids. Raises `SettingsError`."""
-    settings = trace_settings(environ, {}, os.devnull).settings
+    settings = user_settings(environ, {})
     patterns = settings[ALLOWED_SERVERS] or ()
     why = f"{ALLOWED_SERVERS.name} of {settings.origins.get(ALLOWED_SERVERS.name)} does not allow it"
     return tuple(one if server_allowed(patterns, one) else broken(one, why) for one in configs)

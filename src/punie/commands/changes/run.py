@@ -177,7 +177,7 @@ def run_verify(names: Sequence[str], cwd: str, *, as_json: bool) -> int:
         return wrong("`punie changes verify` takes one commit.")
     directory_of(cwd)
     environ = command_environ()
-    audit = kept_books(environ).audit
+    audit = kept_books(environ, user_settings(environ, {})).audit
 
     async def run() -> Proof:
         made = await DulwichRepository(cwd, (cwd,)).commit_files(*(names or ("HEAD",)))

@@ -26,6 +26,7 @@ from punie.bootstrap.optional_parts import books_of, user_settings
 from punie.bootstrap.settings.files import database_file, hooks_files, project_settings_file
 from punie.bootstrap.settings.keys import OWN_RULES
 from punie.bootstrap.settings.layers import LeftOut
+from punie.bootstrap.settings.settings import Settings
 from punie.bootstrap.settings.sources import project_gains
 from punie.commands.permissions.wording import rule_words
 from punie.commands.running import (
@@ -119,10 +120,10 @@ class GrantsMode:
         return tuple(await self.books.grants.active(_now()))
 
 
-def kept_books(environ: Mapping[str, str]) -> Books:
+def kept_books(environ: Mapping[str, str], settings: Settings) -> Books:
     """The books of the settings, with the keyring; that of the system has less time where no person is here."""
     vault = OsKeyring() if person_is_here() else OsKeyring(write_limit_s=READ_LIMIT_S)
-    return books_of(environ, user_settings(environ, {}), start_logging(environ, None), vault)
+    return books_of(environ, settings, start_logging(environ, None), vault)
 
 
 def _now() -> float:
@@ -147,7 +148,7 @@ def run_grants(
     if action == "list" and not settings.policy.grants:
         place = settings.origins[OWN_RULES.name]
         wrong(f"grants answer no question here: {OWN_RULES.name} is false, by {place}.")
-    mode = GrantsMode(kept_books(environ), as_json)
+    mode = GrantsMode(kept_books(environ, settings), as_json)
 
     async def run() -> int:
         if action == "list":
