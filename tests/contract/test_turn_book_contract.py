@@ -112,11 +112,19 @@ async def _in_memory(_folder: Path) -> AsyncIterator[Books]:
 
 
 @asynccontextmanager
-async def _on_dbos(folder: Path) -> AsyncIterator[Books]:
+async def _on_dbos(folder: Path) -> AsyncIterator[DbosBooks]:
     pytest.importorskip("dbos")
     made = DbosBooks(folder)
-    yield made
-    await made.close()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> AsyncIterator[DbosBooks]:
+    async with _on_dbos(tmp_path) as books:
+        yield books
 
 
 @pytest.fixture(params=[_in_memory, _on_dbos], ids=["MemoryTurnBook", "DbosTurnBook"])
@@ -299,11 +307,11 @@ async def test_a_book_whose_database_was_away_at_first_is_open_later() -> None:
 
 
 @ONE_LOOP
-async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("dbos")
+async def test_a_turn_that_was_handed_over_late_is_found_again(
+    made: DbosBooks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from punie.adapters.durable import book as durable_book
 
-    made = DbosBooks(tmp_path)
     first = await (await made.next()).begin(ORDER)
     await first.took(StepKind.REQUEST, "m")  # its thread runs: one that begins later would be that of the next book
     book, free, work = await made.next(), threading.Event(), durable_book.Hand.work
@@ -324,13 +332,10 @@ async def test_a_turn_that_was_handed_over_late_is_found_again(tmp_path: Path, m
         assert taken is not None
         assert list(await book.open_elsewhere()) == []
         await taken.ended("end_turn")
-    await made.close()
 
 
 @ONE_LOOP
-async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(tmp_path: Path) -> None:
-    pytest.importorskip("dbos")
-    made = DbosBooks(tmp_path)
+async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(made: DbosBooks, tmp_path: Path) -> None:
     steps = await (await made.next()).begin(ORDER)
     await steps.took(StepKind.REQUEST, "m")
     database = rows_of(tmp_path)
@@ -342,13 +347,12 @@ async def test_a_database_that_fails_in_mid_turn_is_told_in_the_ports_words(tmp_
         await steps.hand_on()
     database.execute("ALTER TABLE elsewhere RENAME TO workflow_status")
     database.close()
-    await made.close()
 
 
 @ONE_LOOP
-async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_handing_it_on(tmp_path: Path) -> None:
-    pytest.importorskip("dbos")
-    made = DbosBooks(tmp_path)
+async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_handing_it_on(
+    made: DbosBooks, tmp_path: Path
+) -> None:
     book = await made.next()
     steps = await book.begin(ORDER)
     await steps.took(StepKind.REQUEST, "m")
@@ -358,13 +362,12 @@ async def test_a_turn_that_another_process_has_by_now_is_not_taken_from_it_by_ha
         await steps.hand_on()
     assert list(database.execute("SELECT status, executor_id FROM workflow_status")) == [("PENDING", "elsewhere|1|")]
     database.close()
-    await made.close()
 
 
 @ONE_LOOP
-async def test_turns_that_wait_for_a_slow_database_hold_up_no_other_work_of_the_process(tmp_path: Path) -> None:
-    pytest.importorskip("dbos")
-    made = DbosBooks(tmp_path)
+async def test_turns_that_wait_for_a_slow_database_hold_up_no_other_work_of_the_process(
+    made: DbosBooks, tmp_path: Path
+) -> None:
     book = await made.next()
     steps = [await book.begin(evolve(ORDER, turn_id=f"t-{number}")) for number in range(50)]
     database = sqlite3.connect(
@@ -380,17 +383,16 @@ async def test_turns_that_wait_for_a_slow_database_hold_up_no_other_work_of_the_
                 assert await anyio.to_thread.run_sync(lambda: "done") == "done"
             database.execute("ROLLBACK")
     database.close()
-    await made.close()
 
 
 @ONE_LOOP
 @pytest.mark.parametrize("by", ["claim", "hand_on", "a dead process"])
 async def test_a_turn_that_is_called_off_while_it_changes_hands_stays_called_off(
-    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    by: str, made: DbosBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late the other process is: it saw an open turn, and the library takes one up that is not."""
-    dbos = pytest.importorskip("dbos")
-    made = DbosBooks(tmp_path)
+    import dbos
+
     book, resume = await made.next(), dbos.DBOS.resume_workflow
     steps = await book.begin(ORDER)
 
@@ -413,14 +415,12 @@ async def test_a_turn_that_is_called_off_while_it_changes_hands_stays_called_off
         assert [known.status for known in await book.known()] == [TurnStatus.CANCELLED]
         assert not await book.cancel("t-1")
         assert list(await book.open_elsewhere()) == list(await book.called_off()) == []
-    await made.close()
 
 
 @ONE_LOOP
 async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps_whatever_this_machines_clock_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: DbosBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("dbos")
     from punie.adapters.durable import place
 
     class Ahead(datetime):
@@ -429,7 +429,6 @@ async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps_whateve
             return datetime.now(tz) + timedelta(days=60)
 
     monkeypatch.setattr(place, "datetime", Ahead)
-    made = DbosBooks(tmp_path)
     book = await made.next()
     for name in ("old", "new", "open"):
         steps = await book.begin(evolve(ORDER, turn_id=name))
@@ -450,17 +449,14 @@ async def test_turns_that_ended_long_ago_leave_the_book_with_their_steps_whateve
     database = rows_of(tmp_path)
     assert not list(database.execute("SELECT 1 FROM operation_outputs WHERE workflow_uuid = 'old'"))
     database.close()
-    await made.close()
 
 
 @ONE_LOOP
 async def test_a_turn_that_a_frozen_database_does_not_take_can_be_cancelled_and_is_over_once_it_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: DbosBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("dbos")
     from punie.adapters.durable import book as durable_book
 
-    made = DbosBooks(tmp_path)
     book = await made.next()
     await book.known()
     database = sqlite3.connect(tmp_path / "state" / "turns.sqlite", isolation_level=None)
@@ -478,17 +474,15 @@ async def test_a_turn_that_a_frozen_database_does_not_take_can_be_cancelled_and_
         while [known.how for known in await book.known()] != ["interrupted"] * 2:  # noqa: ASYNC110 - no one tells
             await anyio.sleep(0.05)
     assert list(await book.open_elsewhere()) == []
-    await made.close()
 
 
 @ONE_LOOP
 async def test_a_turn_that_is_called_off_at_its_first_moment_is_named_until_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: DbosBooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("dbos")
     from punie.adapters.durable import book as durable_book
 
-    made, free, work = DbosBooks(tmp_path), threading.Event(), durable_book.Hand.work
+    free, work = threading.Event(), durable_book.Hand.work
 
     def late(hand: Any) -> str:
         hand.begun.set()
@@ -507,17 +501,17 @@ async def test_a_turn_that_is_called_off_at_its_first_moment_is_named_until_its_
             await steps.took(StepKind.CALL, "write_file")
         await steps.ended("cancelled")
         assert list(await book.called_off()) == []
-    await made.close()
 
 
 @ONE_LOOP
 async def test_processes_leave_no_queue_behind_and_have_their_own_back_when_they_claim(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: DbosBooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dbos = pytest.importorskip("dbos")
+    import dbos
+
     from punie.adapters.durable import book as durable_book
 
-    made, resume = DbosBooks(tmp_path), dbos.DBOS.resume_workflow
+    resume = dbos.DBOS.resume_workflow
     await (await (await made.next()).begin(ORDER)).took(StepKind.REQUEST, "m")
     database = rows_of(tmp_path)
 
