@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -167,15 +168,18 @@ def test_an_interrupted_turn_tells_what_it_did(
 def test_at_a_terminal_a_wait_is_shown_and_goes_away_and_a_dash_is_typed(
     tmp_path: Path, project: Path, environ: dict[str, str]
 ) -> None:
-    model = scripts.write(tmp_path / "slow.json", [text("I wait"), call("run_command", command="sleep 3"), RESULT])
+    waits = "until test -e seen; do sleep 0.1; done"
+    model = scripts.write(tmp_path / "slow.json", [text("I wait"), call("run_command", command=waits), RESULT])
     with Terminal(agent_command("ask", "--model", model, "--mode", "auto", "-"), environ, project) as terminal:
         terminal.wait_for("Ctrl-D on an empty line ends it")
         terminal.enter("go")
         terminal.press("ctrl-d")
-        terminal.wait_for("Running sleep 3 2 s")
-        terminal.wait_for("- done: Running sleep 3")
+        terminal.wait_for(f"Running {waits} ")
+        assert re.search(rf"Running {re.escape(waits)} \d+ s$", terminal.screen.text, re.MULTILINE)
+        (project / "seen").touch()
+        terminal.wait_for(f"- done: Running {waits}")
         assert terminal.end() == 0
-        assert "Running sleep 3 2 s" not in terminal.screen.everything
+        assert f"Running {waits} " not in terminal.screen.everything
         assert "I wait" in terminal.screen.lines
 
 
