@@ -109,6 +109,7 @@ class Terminals:
     live: dict[str, IdeTerminal] = field(factory=dict)
     created: list[str] = field(factory=list)
     released: list[str] = field(factory=list)
+    _made: list[IdeTerminal] = field(factory=list)
 
     async def create(self, params: Json) -> Json:
         if params.get("cwd") is not None:
@@ -131,6 +132,7 @@ class Terminals:
             process, params["command"], command[1:], params.get("cwd"), params.get("outputByteLimit")
         )
         self.live[terminal_id] = terminal
+        self._made.append(terminal)
         self.created.append(terminal_id)
         self.tasks.start_soon(terminal.pump)
         return {"terminalId": terminal_id}
@@ -166,8 +168,8 @@ class Terminals:
         return {}
 
     async def close(self) -> None:
-        """End what is left and close the pipes."""
-        for terminal in self.live.values():
+        """End what is left and close the pipes, also of what was killed and released a moment ago."""
+        for terminal in self._made:
             terminal.kill()
             await terminal.process.aclose()
 
